@@ -1,0 +1,7 @@
+"""sfumato: share recordings of people, or a model trained on them, without giving the people away.
+
+Three verbs, ``protect``, ``train`` and ``audit``, and one noun, the ``Guarantee``. Rooms are imported
+by name (``from sfumato import privacy``); importing this package imports none of them.
+"""
+
+__version__ = "0.1.0"

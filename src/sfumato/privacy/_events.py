@@ -1,0 +1,297 @@
+"""Mechanisms as data: what was done to protect people, in a form whose meaning never changes.
+
+An event says nothing about epsilon. An accountant reads it under a relation, today or years later.
+The set is closed: an accountant meets nothing it does not know, and nobody can plug in noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from sfumato.errors import SfumatoError
+from sfumato.privacy._units import Relation
+
+
+class EventError(SfumatoError):
+    """An event that cannot be: a negative noise, a probability above one, an unknown name."""
+
+
+class Bounds(StrEnum):
+    """What a noise multiplier is measured against.
+
+    ``CONTRIBUTION``: every unit adds a vector of norm at most 1 to a sum (DP-SGD: clip norm 1), so
+    replacing one moves the sum by up to 2. ``DIFFERENCE``: outputs on neighbours under the stated
+    relation differ by at most 1 (a one-shot release whose sensitivity was computed for it).
+    """
+
+    CONTRIBUTION = "contribution"
+    DIFFERENCE = "difference"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Base of all events; not itself an event."""
+
+    name: ClassVar[str] = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; ``event_from_json`` reads them back."""
+        body = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {"kind": self.name, **body}
+
+    def sensitivity(self, relation: Relation) -> float:
+        """Largest change of the un-noised quantity, in units of the multiplier's scale."""
+        raise EventError(f"A {self.name} event has no single sensitivity under {relation.value}.")
+
+
+@dataclass(frozen=True)
+class NoAccess(Event):
+    """The unit was never read: epsilon 0 at that unit (public-only training)."""
+
+    name: ClassVar[str] = "no-access"
+
+    def sensitivity(self, relation: Relation) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class _Additive(Event):
+    noise_multiplier: float
+    bounds: Bounds = Bounds.CONTRIBUTION
+
+    def __post_init__(self) -> None:
+        _positive(self.name, "noise_multiplier", self.noise_multiplier)
+        object.__setattr__(self, "bounds", Bounds(self.bounds))
+
+    def sensitivity(self, relation: Relation) -> float:
+        doubled = self.bounds is Bounds.CONTRIBUTION and relation is Relation.REPLACE
+        return 2.0 if doubled else 1.0
+
+
+@dataclass(frozen=True)
+class Gaussian(_Additive):
+    """Gaussian noise of standard deviation ``noise_multiplier`` times the bounded l2 norm."""
+
+    name: ClassVar[str] = "gaussian"
+
+
+@dataclass(frozen=True)
+class Laplace(_Additive):
+    """Laplace noise of scale ``noise_multiplier`` times the bounded l1 norm."""
+
+    name: ClassVar[str] = "laplace"
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(Event):
+    """A value out of ``categories`` is replaced by a uniform one with probability ``noise``.
+
+    The replacement may be the value itself, so the likelihood ratio is
+    ``1 + categories * (1 - noise) / noise``. Local: the relation is replace (or zero-out).
+    """
+
+    noise: float
+    categories: int
+    name: ClassVar[str] = "randomized-response"
+
+    def __post_init__(self) -> None:
+        _probability(self.name, "noise", self.noise)
+        _count(self.name, "categories", self.categories, least=2)
+
+    @property
+    def epsilon(self) -> float:
+        return math.log1p(self.categories * (1.0 - self.noise) / self.noise)
+
+
+@dataclass(frozen=True)
+class ExponentialChoice(Event):
+    """One option is drawn from a softmax whose log-probabilities move by at most ``epsilon``.
+
+    PASS-LDP: scores ``t cos`` in [-t, t] give epsilon = 4 t. Local: relation replace (or zero-out).
+    """
+
+    epsilon: float
+    name: ClassVar[str] = "exponential-choice"
+
+    def __post_init__(self) -> None:
+        _positive(self.name, "epsilon", self.epsilon)
+
+
+@dataclass(frozen=True)
+class ApproximateRelease(Event):
+    """A mechanism known only by one proven pair (epsilon, delta), composed as its worst case.
+
+    Snow as published (a pixel survives with probability 1 - p) is (0, 1 - p) for one pixel.
+    """
+
+    epsilon: float
+    delta: float
+    mechanism: str
+    name: ClassVar[str] = "approximate-release"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
+            raise EventError(f"Expected epsilon >= 0 and finite, got {self.epsilon!r}.")
+        if not 0 <= self.delta < 1:
+            raise EventError(f"Expected 0 <= delta < 1, got {self.delta!r}.")
+        if not self.mechanism:
+            raise EventError("An approximate release names its mechanism, got an empty name.")
+
+
+@dataclass(frozen=True)
+class PoissonSampled(Event):
+    """Every unit takes part independently with ``probability``; nothing else shows who did."""
+
+    probability: float
+    event: Gaussian
+    name: ClassVar[str] = "poisson-sampled"
+
+    def __post_init__(self) -> None:
+        _probability(self.name, "probability", self.probability)
+        if not isinstance(self.event, Gaussian) or self.event.bounds is not Bounds.CONTRIBUTION:
+            raise EventError(
+                "Poisson sampling is accounted for a sum of bounded contributions with Gaussian "
+                f"noise only, got {self.event!r}."
+            )
+
+    def sensitivity(self, relation: Relation) -> float:
+        return self.event.sensitivity(relation)
+
+
+@dataclass(frozen=True)
+class SharedBatch(Event):
+    """``steps`` Poisson steps whose participants an un-noised output reveals (Lemma D).
+
+    The published MaskDP: no amplification is left beyond the random number of participations.
+    """
+
+    probability: float
+    event: Gaussian
+    steps: int
+    name: ClassVar[str] = "shared-batch"
+
+    def __post_init__(self) -> None:
+        _probability(self.name, "probability", self.probability)
+        _count(self.name, "steps", self.steps)
+        if not isinstance(self.event, Gaussian) or self.event.bounds is not Bounds.CONTRIBUTION:
+            raise EventError(f"A shared batch holds a Gaussian sum, got {self.event!r}.")
+
+    def sensitivity(self, relation: Relation) -> float:
+        return self.event.sensitivity(relation)
+
+
+@dataclass(frozen=True)
+class SelfComposed(Event):
+    """The same event ``count`` times on the same units, each possibly chosen after the last."""
+
+    event: Event
+    count: int
+    name: ClassVar[str] = "self-composed"
+
+    def __post_init__(self) -> None:
+        _count(self.name, "count", self.count)
+        _is_event(self.name, self.event)
+
+
+@dataclass(frozen=True)
+class Composed(Event):
+    """Several events on the same units, one after the other."""
+
+    events: tuple[Event, ...]
+    name: ClassVar[str] = "composed"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", tuple(self.events))
+        if not self.events:
+            raise EventError("Expected at least one event to compose, got none.")
+        for event in self.events:
+            _is_event(self.name, event)
+
+
+@dataclass(frozen=True)
+class Group(Event):
+    """The event seen by a group of ``size`` units that change together (one person's records)."""
+
+    event: Event
+    size: int
+    name: ClassVar[str] = "group"
+
+    def __post_init__(self) -> None:
+        _count(self.name, "size", self.size)
+        _is_event(self.name, self.event)
+        if isinstance(self.event, Group):
+            raise EventError("A group of a group is one larger group: multiply the sizes.")
+
+    def sensitivity(self, relation: Relation) -> float:
+        return self.size * self.event.sensitivity(relation)
+
+
+_EVENTS: dict[str, type[Event]] = {
+    kind.name: kind
+    for kind in (
+        NoAccess,
+        Gaussian,
+        Laplace,
+        RandomizedResponse,
+        ExponentialChoice,
+        ApproximateRelease,
+        PoissonSampled,
+        SharedBatch,
+        SelfComposed,
+        Composed,
+        Group,
+    )
+}
+
+
+def event_from_json(value: Mapping[str, Any]) -> Event:
+    """Read an event back; an unknown name or field is refused, never guessed."""
+    if not isinstance(value, Mapping) or value.get("kind") not in _EVENTS:
+        known = ", ".join(sorted(_EVENTS))
+        raise EventError(f"Expected an event of kind {known}, got {value!r}.")
+    kind = _EVENTS[value["kind"]]
+    body = {key: item for key, item in value.items() if key != "kind"}
+    expected = {field.name for field in fields(kind)}
+    if set(body) != expected:
+        raise EventError(
+            f"Expected the fields {sorted(expected)} for a {kind.name} event, got {sorted(body)}."
+        )
+    return kind(**{key: _parsed(item) for key, item in body.items()})
+
+
+def _parsed(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        return event_from_json(item)
+    return tuple(_parsed(part) for part in item) if isinstance(item, list) else item
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Event):
+        return value.to_json()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value.value if isinstance(value, StrEnum) else value
+
+
+def _positive(owner: str, name: str, value: float) -> None:
+    if isinstance(value, bool) or not (math.isfinite(value) and value > 0):
+        raise EventError(f"Expected {name} of a {owner} event > 0 and finite, got {value!r}.")
+
+
+def _probability(owner: str, name: str, value: float) -> None:
+    if isinstance(value, bool) or not 0 < value <= 1:
+        raise EventError(f"Expected {name} of a {owner} event in (0, 1], got {value!r}.")
+
+
+def _count(owner: str, name: str, value: int, least: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise EventError(f"Expected {name} of a {owner} event as whole number >= {least}, got {value!r}.")
+
+
+def _is_event(owner: str, value: object) -> None:
+    if not isinstance(value, Event) or type(value) is Event:
+        raise EventError(f"Expected an event inside a {owner} event, got {value!r}.")

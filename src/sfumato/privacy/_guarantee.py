@@ -1,0 +1,316 @@
+"""The noun: what is promised, to whom, under which assumptions, and what is not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from sfumato.errors import SfumatoError
+from sfumato.privacy._accounting import ACCOUNTANTS, epsilon_of, gdp_mu, true_positive_bound
+from sfumato.privacy._events import Composed, Event, Group, NoAccess, event_from_json
+from sfumato.privacy._units import Relation, Unit, UnitKind, UnitMismatchError
+
+SCHEMA_VERSION = 1
+OS_ENTROPY = "operating system entropy"
+SEEDED = "seeded (not private)"
+
+# A stored epsilon may differ from a recomputed one by the accountant's version, not by more.
+_STORED_TOLERANCE = 1e-6
+
+
+class GuaranteeError(SfumatoError):
+    """A guarantee that cannot be stated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """A differential privacy promise. ``epsilon`` follows from the event and cannot be passed in.
+
+    | case | what happens |
+    | --- | --- |
+    | unit and relation that do not go together | ``UnitError`` |
+    | delta outside [0, 1), or 0 where the event is only approximately private | ``GuaranteeError`` |
+    | an event that the accountant cannot bound under the relation | ``AccountingError`` |
+    | stored epsilon smaller than what its own event implies | ``GuaranteeError`` on load |
+    """
+
+    mechanism: str
+    unit: Unit
+    relation: Relation
+    delta: float
+    event: Event
+    accountant: str
+    assumptions: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    public: tuple[str, ...] = ()
+    randomness: str = OS_ENTROPY
+    epsilon: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", Unit.parse(self.unit))
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        for name in ("assumptions", "not_covered", "public"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise GuaranteeError(f"Expected a list of sentences for {name}, got one string.")
+            object.__setattr__(self, name, tuple(value))
+        merged = dict.fromkeys((*self.unit.public, *self.public))
+        object.__setattr__(self, "public", tuple(merged))
+        if not self.mechanism:
+            raise GuaranteeError("A guarantee names its mechanism, got an empty name.")
+        if self.randomness not in {OS_ENTROPY, SEEDED}:
+            raise GuaranteeError(
+                f"Expected randomness {OS_ENTROPY!r} or {SEEDED!r}, got {self.randomness!r}."
+            )
+        if self.accountant not in ACCOUNTANTS:
+            raise GuaranteeError(
+                f"Expected an accountant out of {', '.join(ACCOUNTANTS)}, got {self.accountant!r}."
+            )
+        if isinstance(self.delta, bool) or not 0 <= self.delta < 1:
+            raise GuaranteeError(f"Expected 0 <= delta < 1, got {self.delta!r}.")
+        self.unit.check(self.relation)
+        value = epsilon_of(self.event, self.delta, self.relation, self.accountant)
+        if not math.isfinite(value):
+            raise GuaranteeError(
+                f"No finite epsilon exists for {self.mechanism} at delta {self.delta:g}: "
+                "use more noise, a larger delta, or state NoGuarantee."
+            )
+        object.__setattr__(self, "epsilon", value)
+
+    # -- other ways to say the same ------------------------------------------------------------
+
+    @property
+    def is_private(self) -> bool:
+        """False when the noise came from a seed: then the promise is for tests only."""
+        return self.randomness == OS_ENTROPY
+
+    @property
+    def mu(self) -> float:
+        """The smallest mu for which the release is mu-GDP as far as the accountant can see."""
+        return gdp_mu(self.event, self.delta, self.relation)
+
+    def attacker_power(self, false_positive_rate: float) -> float:
+        """Best true-positive rate of any attacker that accuses the innocent at the given rate."""
+        return true_positive_bound(self.event, false_positive_rate, self.relation)
+
+    def for_group(self, size: int, unit: Unit) -> Guarantee:
+        """The same release seen by ``size`` units that change together, stated for ``unit``."""
+        return replace(
+            self, event=Group(self.event, size) if size > 1 else self.event, unit=unit
+        )
+
+    def compose(self, other: Guarantee, *, delta: float | None = None) -> Guarantee:
+        """Both releases about the same units. Different units or relations cannot be added."""
+        if self.unit != other.unit:
+            raise UnitMismatchError(
+                f"Cannot combine a guarantee for {self.unit} with one for {other.unit}: "
+                "convert one explicitly (for_group, or re-run with the other unit)."
+            )
+        if self.relation != other.relation:
+            raise UnitMismatchError(
+                f"Cannot combine relation {self.relation.value} with {other.relation.value}: "
+                "state both releases under the same relation."
+            )
+        if delta is None and self.delta != other.delta:
+            raise GuaranteeError(
+                f"The deltas differ ({self.delta:g} and {other.delta:g}): pass delta= for the sum."
+            )
+        return Guarantee(
+            mechanism=f"{self.mechanism} + {other.mechanism}",
+            unit=self.unit,
+            relation=self.relation,
+            delta=self.delta if delta is None else delta,
+            event=Composed((self.event, other.event)),
+            accountant="pld",
+            assumptions=tuple(dict.fromkeys(self.assumptions + other.assumptions)),
+            not_covered=tuple(dict.fromkeys(self.not_covered + other.not_covered)),
+            public=tuple(dict.fromkeys(self.public + other.public)),
+            randomness=OS_ENTROPY if self.is_private and other.is_private else SEEDED,
+        )
+
+    # -- words ---------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        lines = []
+        if not self.is_private:
+            lines.append("NOT PRIVATE: the noise came from a seed, so whoever knows it can remove it.")
+        lines.append(
+            f"This release ({self.mechanism}) is differentially private with epsilon "
+            f"{format_epsilon(self.epsilon)} and delta {self.delta:g} for {self.unit.sentence}: the "
+            f"chance of any output changes by a factor of at most {_factor(self.epsilon)} "
+            f"{self.relation.sentence}, apart from a probability of {self.delta:g}."
+        )
+        if self.unit.kind in {UnitKind.MASKED_TOKENS, UnitKind.FEATURES} and self.epsilon == 0:
+            lines.append(
+                "Nothing private was read at this unit; for the record as a whole epsilon is infinite."
+            )
+        elif not isinstance(self.event, NoAccess):
+            strong, weak = self.attacker_power(0.01), self.attacker_power(0.001)
+            lines.append(
+                "Whoever tries to tell the two cases apart and wrongly accuses 1 % of the time is "
+                f"right at most {_percent(strong)} of the time; at 0.1 %, {_percent(weak)}."
+            )
+        lines.append(
+            f"Unit {self.unit}, relation {self.relation.value}, accountant {self.accountant}."
+        )
+        for title, items in (
+            ("Public by assumption", self.public),
+            ("Assumes", self.assumptions),
+            ("Does not cover", self.not_covered),
+        ):
+            if items:
+                lines.append(f"{title}: {'; '.join(items)}.")
+        return " ".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"Guarantee(epsilon={format_epsilon(self.epsilon)}, delta={self.delta:g}, "
+            f"unit={self.unit}, relation={self.relation.value}, mechanism={self.mechanism!r}, "
+            f"accountant={self.accountant}{'' if self.is_private else ', NOT PRIVATE'})"
+        )
+
+    # -- JSON ----------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "type": "guarantee",
+            "version": SCHEMA_VERSION,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "unit": str(self.unit),
+            "relation": self.relation.value,
+            "mechanism": self.mechanism,
+            "event": self.event.to_json(),
+            "accountant": self.accountant,
+            "assumptions": list(self.assumptions),
+            "not_covered": list(self.not_covered),
+            "public": list(self.public),
+            "randomness": self.randomness,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Guarantee:
+        """Read a stored guarantee; its epsilon is computed again and may not be understated."""
+        _check_schema(value, "guarantee", set(_EMPTY_GUARANTEE))
+        made = cls(
+            mechanism=value["mechanism"],
+            unit=Unit.parse(value["unit"]),
+            relation=Relation.parse(value["relation"]),
+            delta=value["delta"],
+            event=event_from_json(value["event"]),
+            accountant=value["accountant"],
+            assumptions=tuple(value["assumptions"]),
+            not_covered=tuple(value["not_covered"]),
+            public=tuple(value["public"]),
+            randomness=value["randomness"],
+        )
+        if value["epsilon"] < made.epsilon * (1 - _STORED_TOLERANCE) - 1e-12:
+            raise GuaranteeError(
+                f"The stored epsilon {value['epsilon']:g} is below {made.epsilon:g}, which its own "
+                "event implies: the file was changed, or written by a faulty version."
+            )
+        return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoGuarantee:
+    """Plainly: nothing is proven about this release. Measure it with ``sfumato audit``."""
+
+    mechanism: str
+    reason: str
+    assumptions: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    randomness: str = OS_ENTROPY
+
+    def __post_init__(self) -> None:
+        for name in ("assumptions", "not_covered"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if not self.mechanism or not self.reason:
+            raise GuaranteeError("NoGuarantee names its mechanism and the reason.")
+
+    @property
+    def is_private(self) -> Literal[False]:
+        return False
+
+    def __str__(self) -> str:
+        lines = [
+            f"No guarantee: nothing is proven about this release ({self.mechanism}). {self.reason}",
+            "What still leaks can only be measured: run sfumato audit.",
+        ]
+        for title, items in (("Assumes", self.assumptions), ("Does not cover", self.not_covered)):
+            if items:
+                lines.append(f"{title}: {'; '.join(items)}.")
+        return " ".join(lines)
+
+    def __repr__(self) -> str:
+        return f"NoGuarantee(mechanism={self.mechanism!r}, reason={self.reason!r})"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "type": "no-guarantee",
+            "version": SCHEMA_VERSION,
+            "mechanism": self.mechanism,
+            "reason": self.reason,
+            "assumptions": list(self.assumptions),
+            "not_covered": list(self.not_covered),
+            "randomness": self.randomness,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> NoGuarantee:
+        _check_schema(value, "no-guarantee", set(_EMPTY_NO_GUARANTEE))
+        return cls(
+            mechanism=value["mechanism"],
+            reason=value["reason"],
+            assumptions=tuple(value["assumptions"]),
+            not_covered=tuple(value["not_covered"]),
+            randomness=value["randomness"],
+        )
+
+
+_EMPTY_GUARANTEE = (
+    "type version epsilon delta unit relation mechanism event accountant assumptions not_covered "
+    "public randomness"
+).split()
+_EMPTY_NO_GUARANTEE = "type version mechanism reason assumptions not_covered randomness".split()
+
+
+def promise_from_json(value: Mapping[str, Any]) -> Guarantee | NoGuarantee:
+    """Read either kind of promise."""
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    if kind == "guarantee":
+        return Guarantee.from_json(value)
+    if kind == "no-guarantee":
+        return NoGuarantee.from_json(value)
+    raise GuaranteeError(f"Expected type guarantee or no-guarantee, got {kind!r}.")
+
+
+def _check_schema(value: Mapping[str, Any], kind: str, keys: set[str]) -> None:
+    if value.get("type") != kind:
+        raise GuaranteeError(f"Expected type {kind!r}, got {value.get('type')!r}.")
+    if value.get("version") != SCHEMA_VERSION:
+        raise GuaranteeError(
+            f"Expected schema version {SCHEMA_VERSION}, got {value.get('version')!r}: "
+            "read it with the version of sfumato that wrote it."
+        )
+    if set(value) != keys:
+        raise GuaranteeError(f"Expected the fields {sorted(keys)}, got {sorted(value)}.")
+
+
+def format_epsilon(epsilon: float) -> str:
+    """Three significant digits, rounded up: a promise is never rounded in our own favour."""
+    if epsilon == 0 or not math.isfinite(epsilon):
+        return f"{epsilon:g}"
+    scale = 10.0 ** (2 - math.floor(math.log10(epsilon)))
+    # the tiny allowance keeps 0.5 from becoming 0.501 by binary rounding
+    return f"{math.ceil(epsilon * scale * (1 - 1e-9)) / scale:.6g}"
+
+
+def _factor(epsilon: float) -> str:
+    return f"{math.exp(epsilon):.3g}" if epsilon < 50 else f"e^{epsilon:.3g}"
+
+
+def _percent(rate: float) -> str:
+    return f"{100 * rate:.1f} %"
