@@ -1,0 +1,77 @@
+"""Opening a container safely: local files only, known formats only, bounded pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import av
+import av.container
+import av.error
+
+from sfumato.media._errors import MediaError
+from sfumato.media._structure import readable_size, require_whole
+
+# Playlists (hls, dash, concat, sdp) would make a text file open other files or hosts, so only
+# formats that carry their own pictures or sound are named here.
+_FORMATS = (
+    "mov,mp4,m4a,3gp,3g2,mj2,avi,matroska,webm,mpeg,mpegts,mpegvideo,asf,flv,ogg,wav,mp3,flac,aac,"
+    "nut,h264,hevc,m4v,dv,mxf,gif,apng,ivf,yuv4mpegpipe,aiff,au,w64,caf,rm,swf,ac3,eac3,amr,obu"
+)
+
+MAX_PIXELS = 1 << 26  # 8192 x 8192: one RGB frame is at most 192 MiB
+
+# What PyAV and FFmpeg raise for a bad file. Nothing else is caught: a bug of ours stays visible.
+DECODING_ERRORS = (
+    av.error.FFmpegError,
+    UnicodeError,
+    ValueError,
+    OverflowError,
+    MemoryError,
+    EOFError,
+)
+
+av.logging.set_level(av.logging.PANIC)  # FFmpeg prints names and tags of the input otherwise
+
+
+def cause(error: BaseException) -> str:
+    """The reason without FFmpeg's echo of the path."""
+    if isinstance(error, av.error.FFmpegError):
+        return (error.strerror or type(error).__name__).rstrip(".")
+    return type(error).__name__
+
+
+@contextmanager
+def open_container(path: Path, kind: str, *, tolerant: bool = False) -> Iterator[Any]:
+    """Yield an input container that has at least one stream of ``kind`` (video or audio)."""
+    if tolerant:
+        readable_size(path)
+    else:
+        require_whole(path)
+    try:
+        container = av.open(
+            f"file:{path}",
+            metadata_errors="replace",
+            options={
+                "protocol_whitelist": "file",
+                "format_whitelist": _FORMATS,
+                "max_streams": "64",
+                "max_pixels": str(MAX_PIXELS),
+            },
+        )
+    except DECODING_ERRORS as error:
+        raise MediaError(
+            f"Expected a file with {kind} in a known container (mp4, mov, mkv, avi, webm, ...), "
+            f"got something else ({cause(error)}): check that it is what its name says."
+        ) from None
+    try:
+        if not getattr(container.streams, kind):
+            raise MediaError(
+                f"Expected a file with {kind}, got one without a {kind} stream: "
+                f"choose a file that has {kind}."
+            )
+        yield container
+    finally:
+        container.close()

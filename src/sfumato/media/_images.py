@@ -1,0 +1,150 @@
+"""Pictures: read as a viewer shows them, written without anything but the pixels."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from sfumato.files import atomic_output
+from sfumato.media._colour import over_black, turn
+from sfumato.media._container import MAX_PIXELS
+from sfumato.media._errors import MediaError
+from sfumato.media._info import Image
+from sfumato.media._structure import readable_size, require_whole
+
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"})
+
+_MAX_BYTES = 1 << 29
+_LOSSLESS_WEBP = 101
+# EXIF tag 274: (transpose, flip rows, flip columns) for the values 1 to 8.
+_EXIF_TURNS = {
+    1: (False, False, False),
+    2: (False, False, True),
+    3: (False, True, True),
+    4: (False, True, False),
+    5: (True, False, False),
+    6: (True, False, True),
+    7: (True, True, True),
+    8: (True, True, False),
+}
+
+
+def read_image(path: str | os.PathLike[str], *, tolerant: bool = False) -> Image:
+    """A uint8 (height, width, 3) RGB picture: turned as its EXIF says, transparency as black.
+
+    A file that is cut off raises ``MediaError`` unless ``tolerant``; decoders would fill the
+    missing part with grey. Peak memory is about twelve bytes a pixel, at most 2**26 pixels.
+    """
+    file = Path(path)
+    size = readable_size(file)
+    if not tolerant:
+        require_whole(file)
+    if size > _MAX_BYTES:
+        raise MediaError(
+            f"Expected a picture of at most {_MAX_BYTES} bytes, got {size}: scale it down."
+        )
+    encoded = np.fromfile(file, dtype=np.uint8)
+    _refuse_huge(encoded.tobytes()[:32])
+    try:
+        decoded, kinds, blocks = cv2.imdecodeWithMetadata(encoded, flags=cv2.IMREAD_UNCHANGED)
+    except cv2.error:
+        decoded = None
+    if decoded is None:
+        raise MediaError(
+            "Expected a picture (PNG, JPEG, WebP, BMP or TIFF), got something that cannot be "
+            "decoded: check that it is what its name says."
+        )
+    exif = next(
+        (bytes(block) for kind, block in zip(kinds, blocks) if kind == cv2.IMAGE_METADATA_EXIF), b""
+    )
+    return turn(_rgb(decoded), _EXIF_TURNS[_exif_orientation(exif)])
+
+
+def write_image(
+    path: str | os.PathLike[str], image: Image, *, quality: int = 95, force: bool = False
+) -> None:
+    """Write RGB pixels and nothing else; the suffix chooses the format.
+
+    PNG and WebP are lossless; ``quality`` (1 to 100) is for JPEG.
+    """
+    target = Path(path)
+    options = {
+        ".png": [cv2.IMWRITE_PNG_COMPRESSION, 3],
+        ".webp": [cv2.IMWRITE_WEBP_QUALITY, _LOSSLESS_WEBP],
+        ".jpg": [cv2.IMWRITE_JPEG_QUALITY, quality],
+        ".jpeg": [cv2.IMWRITE_JPEG_QUALITY, quality],
+    }.get(target.suffix.lower())
+    if options is None:
+        raise MediaError(
+            f"Expected an output name ending in .png, .webp or .jpg, got {target.suffix!r}: "
+            "rename the output."
+        )
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
+        raise MediaError(
+            f"Expected a uint8 image of shape (height, width, 3), got {image.dtype} {image.shape}: "
+            "convert it before writing."
+        )
+    if not 1 <= quality <= 100:
+        raise MediaError(f"Expected a JPEG quality from 1 to 100, got {quality}: 95 is usual.")
+    try:
+        done, encoded = cv2.imencode(target.suffix, image[..., ::-1], options)
+    except cv2.error:
+        done = False
+    if not done:
+        raise MediaError(
+            f"Expected a size that {target.suffix} can hold, got {image.shape[1]} x "
+            f"{image.shape[0]}: write .png instead."
+        )
+    with atomic_output(target, force=force) as temporary:
+        temporary.write_bytes(encoded.tobytes())
+
+
+def _rgb(decoded: np.ndarray) -> Image:
+    if decoded.dtype == np.uint16:
+        decoded = ((decoded.astype(np.uint32) * 255 + 32767) // 65535).astype(np.uint8)
+    if decoded.dtype != np.uint8:
+        raise MediaError(
+            f"Expected 8 or 16 bits a channel, got {decoded.dtype}: tone-map the picture first."
+        )
+    if decoded.ndim == 2:
+        return np.repeat(decoded[..., None], 3, axis=2)
+    if decoded.shape[2] == 4:
+        return over_black(decoded[..., [2, 1, 0, 3]])
+    return np.ascontiguousarray(decoded[..., ::-1])
+
+
+def _refuse_huge(head: bytes) -> None:
+    """PNG and BMP state their size up front; JPEG and WebP cannot exceed 65,535 squared, and
+    OpenCV refuses more than 2**30 pixels by itself."""
+    if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
+        width, height = struct.unpack(">II", head[16:24])
+    elif head[:2] == b"BM" and len(head) >= 26:
+        width, height = struct.unpack("<ii", head[18:26])
+    else:
+        return
+    if abs(width * height) > MAX_PIXELS:
+        raise MediaError(
+            f"Expected a picture of at most {MAX_PIXELS} pixels, the file claims {width} x "
+            f"{abs(height)}: scale it down or check that it is sound."
+        )
+
+
+def _exif_orientation(exif: bytes) -> int:
+    """Tag 274 of a TIFF header, 1 when it is missing or nonsense."""
+    exif = exif.removeprefix(b"Exif\0\0")
+    order = {b"II": "<", b"MM": ">"}.get(exif[:2])
+    if order is None or len(exif) < 10:
+        return 1
+    (offset,) = struct.unpack_from(f"{order}I", exif, 4)
+    if offset + 2 > len(exif):
+        return 1
+    (count,) = struct.unpack_from(f"{order}H", exif, offset)
+    for entry in range(offset + 2, min(offset + 2 + 12 * count, len(exif) - 11), 12):
+        tag, kind, _, value = struct.unpack_from(f"{order}HHIH", exif, entry)
+        if tag == 274 and kind == 3 and value in _EXIF_TURNS:
+            return int(value)
+    return 1

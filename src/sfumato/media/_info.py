@@ -1,0 +1,45 @@
+"""What is known of a video before its pixels are read, and one picture of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+Image = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class VideoInfo:
+    """Size and timing of a video as a person sees it: after rotation, in exact fractions.
+
+    ``rate`` is the nominal rate (frames a second); with ``variable_rate`` it is only nominal and
+    the times of the frames tell the truth. ``frame_count`` and ``duration`` (seconds) are what the
+    container claims, ``None`` when it says nothing. ``rotation`` is the clockwise turn in degrees
+    that was already applied to the frames.
+    """
+
+    width: int
+    height: int
+    rate: Fraction
+    time_base: Fraction
+    frame_count: int | None = None
+    duration: Fraction | None = None
+    has_audio: bool = False
+    rotation: int = 0
+    variable_rate: bool = False
+    interlaced: bool = False
+    pixel_aspect: Fraction = Fraction(1)
+    codec: str = ""
+    pixel_format: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """One picture: ``image`` is uint8 (height, width, 3) RGB; ``time == pts * info.time_base``."""
+
+    image: Image
+    pts: int
+    time: Fraction

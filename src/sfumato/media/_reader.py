@@ -1,0 +1,211 @@
+"""Reading a video one frame at a time, with exact times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import av.codec.context
+
+from sfumato.media._clock import Clock, has_variable_rate
+from sfumato.media._colour import degrees, orientation, to_rgb, turn
+from sfumato.media._container import DECODING_ERRORS, MAX_PIXELS, cause, open_container
+from sfumato.media._errors import MediaError
+from sfumato.media._info import Frame, VideoInfo
+
+_LONGEST = 1 << 40  # seconds; a header that claims more claims nothing
+
+
+@dataclass(slots=True)
+class Damage:
+    """What a tolerant reader passed over; all zero for a sound file.
+
+    ``times_mended`` may be positive for a sound file too: some containers omit or repeat times.
+    """
+
+    packets_lost: int = 0
+    frames_corrupt: int = 0
+    end_missing: bool = False
+    times_mended: int = 0
+
+
+class VideoReader:
+    """Iterates over the frames of a video; memory does not depend on its length.
+
+    A context manager. By default a file that is cut off, has packets that cannot be decoded or
+    pictures that the decoder marks as corrupt raises ``MediaError``: frames are never dropped in
+    silence. With ``tolerant=True`` the reader goes on and counts in ``damage`` what it passed over.
+    A reader can be iterated once.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, tolerant: bool = False) -> None:
+        self.damage = Damage()
+        self._tolerant = tolerant
+        self._path = Path(path)
+        with ExitStack() as stack:
+            opened = open_container(self._path, "video", tolerant=tolerant)
+            self._container = stack.enter_context(opened)
+            self._stream = self._prepare(self._container.streams.video[0])
+            self._clock = Clock(self._container.format.name, self._stream)
+            self._decoded = self._decode()
+            self._next = next(self._decoded, None)
+            if self._next is None:
+                raise MediaError(
+                    "Expected a video with at least one frame, got none that can be decoded: "
+                    "fetch the file again or leave it out."
+                )
+            self._coded_size = (self._next.width, self._next.height)
+            self._way = orientation(self._next)
+            self.info = self._describe(self._next)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the file go; a closed reader yields nothing more."""
+        self._decoded.close()
+        self._stack.close()
+
+    def __iter__(self) -> Iterator[Frame]:
+        frame, self._next = self._next, None
+        if frame is None:
+            raise MediaError(
+                "Expected a fresh reader, got one that was read already: open the video again."
+            )
+        while frame is not None:
+            yield self._show(frame)
+            frame = next(self._decoded, None)
+
+    def _show(self, frame: Any) -> Frame:
+        if (frame.width, frame.height) != self._coded_size:
+            raise MediaError(
+                f"Expected {self._coded_size[0]} x {self._coded_size[1]} frames throughout, got "
+                f"one of {frame.width} x {frame.height}: split the video where its size changes."
+            )
+        try:
+            image = turn(to_rgb(frame), self._way)
+        except DECODING_ERRORS as error:
+            raise MediaError(
+                f"Expected a pixel format that converts to RGB, got {frame.format.name!r} "
+                f"({cause(error)}): convert the video first."
+            ) from None
+        pts, time = self._clock.stamp(frame)
+        self.damage.times_mended = self._clock.mended
+        return Frame(image, pts, time)
+
+    def _prepare(self, stream: Any) -> Any:
+        context = stream.codec_context
+        if context is None:
+            raise MediaError(
+                "Expected a video codec that FFmpeg knows, got an unknown one: convert the file."
+            )
+        if context.width * context.height > MAX_PIXELS:
+            raise MediaError(
+                f"Expected frames of at most {MAX_PIXELS} pixels, the file claims "
+                f"{context.width} x {context.height}: scale it down or check that it is sound."
+            )
+        context.options = {"max_pixels": str(MAX_PIXELS)}
+        if not self._tolerant:
+            context.options = {**context.options, "err_detect": "crccheck+explode"}
+        # Without this flag pictures after a missing reference vanish and nothing is said.
+        context.flags |= av.codec.context.Flags.output_corrupt
+        stream.thread_type = "AUTO"
+        return stream
+
+    def _decode(self) -> Generator[Any, None, None]:
+        """Decoded frames in display order; every loss is an error or counted."""
+        packets = 0
+        try:
+            for packet in self._container.demux(self._stream):
+                packets += bool(packet.size)
+                self._clock.sent(packet)
+                yield from self._decode_packet(packet)
+        except DECODING_ERRORS as error:
+            self._lose("a file that can be read to its end", cause(error))
+            self.damage.end_missing = True
+        if packets < self._stream.frames:
+            self._lose(f"{self._stream.frames} frames as its header says", f"{packets}")
+            self.damage.end_missing = True
+
+    def _decode_packet(self, packet: Any) -> Iterator[Any]:
+        try:
+            frames = packet.decode()
+        except DECODING_ERRORS as error:
+            self._lose("packets that can be decoded", f"one that cannot ({cause(error)})")
+            self.damage.packets_lost += 1
+            self._clock.lost()
+            return
+        for frame in frames:
+            if frame.is_corrupt:
+                self._lose("sound frames", "one that the decoder marks as corrupt")
+                self.damage.frames_corrupt += 1
+            yield frame
+
+    def _lose(self, expected: str, got: str) -> None:
+        if not self._tolerant:
+            raise MediaError(
+                f"Expected {expected}, got {got}: the video is damaged. Fetch it again, or pass "
+                "tolerant=True to use the frames that are left."
+            ) from None
+
+    def _describe(self, frame: Any) -> VideoInfo:
+        stream, (width, height) = self._stream, self._coded_size
+        aspect = Fraction(stream.sample_aspect_ratio or 1)
+        if self._way[0]:
+            width, height, aspect = height, width, 1 / aspect
+        return VideoInfo(
+            width=width,
+            height=height,
+            rate=self._clock.rate,
+            time_base=self._clock.time_base,
+            frame_count=stream.frames or None,
+            duration=self._duration(),
+            has_audio=bool(self._container.streams.audio),
+            rotation=degrees(self._way),
+            variable_rate=self._variable(),
+            interlaced=bool(frame.interlaced_frame),
+            pixel_aspect=aspect if aspect > 0 else Fraction(1),
+            codec=stream.codec_context.name,
+            pixel_format=frame.format.name,
+        )
+
+    def _duration(self) -> Fraction | None:
+        if self._stream.duration and self._stream.time_base:
+            seconds = Fraction(self._stream.duration * self._stream.time_base)
+        elif self._container.duration:
+            seconds = Fraction(self._container.duration, 1_000_000)
+        else:
+            return None
+        return seconds if 0 < seconds < _LONGEST else None
+
+    def _variable(self) -> bool:
+        # A second handle, so that looking ahead does not disturb the decoder's place in the file.
+        with open_container(self._path, "video", tolerant=self._tolerant) as container:
+            try:
+                return has_variable_rate(container, container.streams.video[0])
+            except DECODING_ERRORS:
+                return True
+
+
+def open_video(path: str | os.PathLike[str], *, tolerant: bool = False) -> VideoReader:
+    """Open a video for reading: ``with open_video(path) as video: for frame in video: ...``.
+
+    Rotation is applied, transparency becomes black, interlaced frames stay woven, ten-bit and grey
+    pictures become 8-bit RGB. Broken files raise ``MediaError`` unless ``tolerant``.
+    """
+    return VideoReader(path, tolerant=tolerant)

@@ -1,0 +1,258 @@
+"""Writing a video: exact times, no metadata, all of it or nothing."""
+
+from __future__ import annotations
+
+import math
+import os
+from contextlib import ExitStack
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import av
+import av.bitstream
+import av.codec.context
+import numpy as np
+
+from sfumato.files import atomic_output
+from sfumato.media._clock import on_grid
+from sfumato.media._codecs import choose
+from sfumato.media._colour import colour_matrix
+from sfumato.media._container import DECODING_ERRORS, MAX_PIXELS, cause
+from sfumato.media._errors import MediaError
+from sfumato.media._info import Image, VideoInfo
+from sfumato.media._sound import SoundTrack
+
+_FINEST = (1 << 31) - 1
+_FORMATS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
+_MATRICES = {"itu709": 1, "itu601": 6}  # numbers of ITU-T H.273
+
+
+class VideoWriter:
+    """Writes frames to ``path``, which appears only when the ``with`` block ends well.
+
+    ``VideoWriter(path, info)`` takes size and timing from a reader's ``info``;
+    ``VideoWriter(path, rate=Fraction(30), size=(width, height))`` states them. Codecs: ``h264``
+    (lossy; ``quality`` is x264's constant rate factor, default 18), ``h264rgb`` and ``ffv1`` (both
+    give back every byte). Only these two keep public pixels independent of private ones (R8).
+    Nothing of the container's metadata is ever written. Sound is dropped unless
+    ``keep_audio_from`` names a file; kept sound narrows or voids a Guarantee (R14).
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        info: VideoInfo | None = None,
+        *,
+        rate: Fraction | int | None = None,
+        size: tuple[int, int] | None = None,
+        time_base: Fraction | None = None,
+        codec: str = "h264",
+        quality: int | None = None,
+        keep_audio_from: str | os.PathLike[str] | None = None,
+        force: bool = False,
+    ) -> None:
+        self._path = Path(path)
+        self._codec, self._options = choose(codec, self._path, quality)
+        self._rate, self.size = _layout(info, rate, size)
+        given = time_base or (info.time_base if info else 1 / self._rate)
+        self._given_base = Fraction(given)
+        self.time_base = _common_clock(self._given_base, self._rate)
+        self._step = max(1, round(1 / (self._rate * self.time_base)))
+        self._aspect = info.pixel_aspect if info else Fraction(1)
+        self._audio_source = keep_audio_from
+        self._force = force
+        self._stack = ExitStack()
+        self._last: int | None = None
+        self.frames_written = 0
+
+    @property
+    def lossless(self) -> bool:
+        return self._codec.lossless
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._temporary = stack.enter_context(atomic_output(self._path, force=self._force))
+            try:
+                self._open(stack)
+            except DECODING_ERRORS as error:
+                raise self._refused(error) from None
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._stack.__exit__(kind, error, trace)
+            return
+        with self._stack:
+            self._finish()
+
+    def write(self, image: Image, when: int | Fraction | None = None) -> None:
+        """Append a uint8 (height, width, 3) RGB image.
+
+        ``when`` is a time in seconds (``Fraction``), a pts in the time base of ``info`` (``int``),
+        or ``None`` for one step of the nominal rate after the last frame.
+        """
+        self._check(image)
+        pts = self._ticks(when)
+        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
+        try:
+            frame = frame.reformat(format=self._stream.pix_fmt, **self._conversion)
+            frame.pts, frame.time_base, frame.duration = pts, self.time_base, self._step
+            self._mux(self._stream.encode(frame))
+            if self._sound:
+                self._sound.copy_until(pts * self.time_base)
+        except DECODING_ERRORS as error:
+            raise self._refused(error) from None
+        self._last = pts
+        self.frames_written += 1
+
+    def _open(self, stack: ExitStack) -> None:
+        suffix = self._path.suffix.lower()
+        self._container = av.open(
+            f"file:{self._temporary}",
+            mode="w",
+            format=_FORMATS[suffix],
+            options=self._muxer_options(suffix),
+        )
+        stack.callback(self._container.close)
+        self._stream = self._add_stream()
+        self._sound = None
+        if self._audio_source is not None:
+            self._sound = stack.enter_context(SoundTrack(self._audio_source, self._container))
+        self._container.start_encoding()
+        self._filter = None
+        if self._codec.drop_units:
+            self._filter = av.bitstream.BitStreamFilterContext(
+                self._codec.drop_units, self._stream, self._stream
+            )
+
+    def _muxer_options(self, suffix: str) -> dict[str, str]:
+        options = {"fflags": "+bitexact"}  # no dates, no version of the writing library
+        if suffix != ".mkv":
+            # A first frame later than zero is stored in ticks of the whole film, 1/1000 s unless
+            # told otherwise: too coarse for a rational rate.
+            ticks = self.time_base.denominator
+            options["movie_timescale"] = str(ticks * max(1, -(-1000 // ticks)))
+        return options
+
+    def _add_stream(self) -> Any:
+        stream: Any = self._container.add_stream(
+            self._codec.encoder, rate=self._rate, options=self._options
+        )
+        context = stream.codec_context
+        stream.width, stream.height = self.size
+        stream.pix_fmt, self._conversion = self._pixel_format()
+        stream.time_base = context.time_base = self.time_base
+        context.flags |= av.codec.context.Flags.bitexact | av.codec.context.Flags.frame_duration
+        if self._aspect != 1:
+            context.sample_aspect_ratio = self._aspect
+        if self._conversion:
+            context.colorspace = _MATRICES[self._conversion["dst_colorspace"]]
+            context.color_range = av.video.reformatter.ColorRange.MPEG
+        return stream
+
+    def _pixel_format(self) -> tuple[str, dict[str, Any]]:
+        if self._codec.name == "ffv1":
+            return "bgr0", {}
+        if self._codec.lossless:
+            return "bgr24", {}
+        # Half-size colour planes need even sides; full-size ones keep the exact size.
+        even = self.size[0] % 2 == 0 and self.size[1] % 2 == 0
+        matrix = colour_matrix(self.size[1])
+        return ("yuv420p" if even else "yuv444p"), {
+            "dst_colorspace": matrix,
+            "dst_color_range": "MPEG",
+        }
+
+    def _check(self, image: Image) -> None:
+        shape = (self.size[1], self.size[0], 3)
+        if image.dtype != np.uint8 or image.shape != shape:
+            raise MediaError(
+                f"Expected a uint8 image of shape {shape}, got {image.dtype} {image.shape}: "
+                "convert or resize it before writing."
+            )
+
+    def _ticks(self, when: int | Fraction | None) -> int:
+        if when is None:
+            return 0 if self._last is None else self._last + self._step
+        time = when if isinstance(when, Fraction) else when * self._given_base
+        ticks = time / self.time_base
+        if ticks.denominator != 1:
+            raise MediaError(
+                f"Expected a time that is a multiple of {self.time_base} s, got {time}: "
+                "pass a finer time_base to VideoWriter."
+            )
+        if self._last is not None and ticks <= self._last:
+            raise MediaError(
+                f"Expected a time after {self._last * self.time_base} s, got {time}: "
+                "write frames in the order they are shown."
+            )
+        if self._path.suffix.lower() == ".mkv" and not self._survives_milliseconds(time):
+            raise MediaError(
+                f"Expected a time that Matroska can store (milliseconds, or a multiple of 1/rate), "
+                f"got {time} s at rate {self._rate}: write .mp4 or .mov instead."
+            )
+        return ticks.numerator
+
+    def _survives_milliseconds(self, time: Fraction) -> bool:
+        return on_grid(Fraction(round(time * 1000), 1000), self._rate) == time
+
+    def _mux(self, packets: list[Any]) -> None:
+        for packet in packets:
+            for kept in self._filter.filter(packet) if self._filter else (packet,):
+                kept.stream = self._stream
+                self._container.mux(kept)
+
+    def _finish(self) -> None:
+        if not self.frames_written:
+            raise MediaError("Expected at least one frame to write, got none: no file was made.")
+        try:
+            self._mux(self._stream.encode(None))
+            if self._filter:
+                for packet in self._filter.filter(None):
+                    packet.stream = self._stream
+                    self._container.mux(packet)
+            if self._sound:
+                self._sound.copy_until(None)
+            self._container.close()
+        except DECODING_ERRORS as error:
+            raise self._refused(error) from None
+
+    def _refused(self, error: BaseException) -> MediaError:
+        return MediaError(
+            f"Expected the encoder {self._codec.encoder} to take {self.size[0]} x {self.size[1]} "
+            f"frames into {self._path.suffix}, it answered {cause(error)!r}: try another codec "
+            "or size, and check the free space."
+        )
+
+
+def _layout(
+    info: VideoInfo | None, rate: Fraction | int | None, size: tuple[int, int] | None
+) -> tuple[Fraction, tuple[int, int]]:
+    if info is not None:
+        rate = info.rate if rate is None else rate
+        size = (info.width, info.height) if size is None else size
+    if rate is None or size is None:
+        raise MediaError(
+            "Expected the info of a reader, or rate= and size=(width, height): pass either."
+        )
+    width, height = size
+    if rate <= 0 or width < 1 or height < 1 or width * height > MAX_PIXELS:
+        raise MediaError(
+            f"Expected a positive rate and 1 to {MAX_PIXELS} pixels, got rate {rate} and "
+            f"{width} x {height}: correct them."
+        )
+    return Fraction(rate), (width, height)
+
+
+def _common_clock(base: Fraction, rate: Fraction) -> Fraction:
+    """A time base that holds both the given times and every multiple of 1/rate."""
+    finest = math.lcm(base.denominator, rate.numerator)
+    return Fraction(1, finest) if finest <= _FINEST else base
