@@ -19,7 +19,6 @@ lint: $(STAMP)dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
 
 # Processes, not threads: each worker keeps to one thread so that two of them share two cores.
 unit: $(STAMP)dev

@@ -84,7 +84,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(FAILED) from None
-    except Exception as error:  # noqa: BLE001 - the last line of defence, see the docstring
+    except Exception as error:
         if os.environ.get("SFUMATO_TRACEBACK"):
             raise
         # The message may quote private content, so only the kind of error is shown.

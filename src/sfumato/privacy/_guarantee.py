@@ -150,7 +150,7 @@ class Guarantee:
             strong, weak = self.attacker_power(0.01), self.attacker_power(0.001)
             lines.append(
                 "Whoever tries to tell the two cases apart and wrongly accuses 1 % of the time is "
-                f"right at most {_percent(strong)} of the time; at 0.1 %, {_percent(weak)}."
+                f"right at most {format_rate(strong)} of the time; at 0.1 %, {format_rate(weak)}."
             )
         lines.append(
             f"Unit {self.unit}, relation {self.relation.value}, accountant {self.accountant}."
@@ -312,5 +312,6 @@ def _factor(epsilon: float) -> str:
     return f"{math.exp(epsilon):.3g}" if epsilon < 50 else f"e^{epsilon:.3g}"
 
 
-def _percent(rate: float) -> str:
-    return f"{100 * rate:.1f} %"
+def format_rate(rate: float) -> str:
+    """An attacker's rate in percent, two decimals, rounded up."""
+    return f"{min(100.0, math.ceil(1e4 * rate * (1 - 1e-9)) / 100):g} %"

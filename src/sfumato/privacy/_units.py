@@ -42,9 +42,9 @@ class Relation(StrEnum):
     @property
     def sentence(self) -> str:
         return {
-            Relation.ADD_REMOVE: "whether it is in the data at all",
-            Relation.REPLACE: "if it had been exchanged for any other one",
-            Relation.ZERO_OUT: "if it had been blanked out",
+            Relation.ADD_REMOVE: "whether or not it is in the data",
+            Relation.REPLACE: "if it is exchanged for any other one",
+            Relation.ZERO_OUT: "if it is blanked out",
         }[self]
 
 

@@ -1,0 +1,1 @@
+"""Release methods: one module each, all behind ``methods()`` and ``get(name)``."""

@@ -1,0 +1,110 @@
+"""What every release method of pictures is: settings first, private frames as arguments only."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, ClassVar
+
+from sfumato.errors import SfumatoError
+from sfumato.media import Frame
+from sfumato.privacy import Guarantee, NoGuarantee, Randomness
+
+Promise = Guarantee | NoGuarantee
+
+
+class ProtectError(SfumatoError):
+    """A recording that cannot be protected as asked; nothing was released for it."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is public about a recording before it is read: its size and, if known, its length."""
+
+    height: int
+    width: int
+    frames: int | None = None
+
+
+class Stream(Iterator[Frame]):
+    """Protected frames. The promise is final only when the last frame has been taken."""
+
+    def __init__(self, frames: Iterator[Frame], promise: Promise, lookahead: int) -> None:
+        self._frames = frames
+        self._promise = promise
+        self._exhausted = False
+        self.lookahead = lookahead
+
+    def __next__(self) -> Frame:
+        try:
+            return next(self._frames)
+        except StopIteration:
+            self._exhausted = True
+            raise
+
+    @property
+    def guarantee(self) -> Promise:
+        if not self._exhausted:
+            raise ProtectError(
+                "The promise of a stream is known once its last frame was taken: read it to the end."
+            )
+        return self._promise
+
+
+class Method(ABC):
+    """One way to release pictures. Subclasses state their guarantee, or none, in their docstring.
+
+    ``lookahead`` is how many frames a stream may hold back; ``settings`` are public.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    provides: ClassVar[str]
+
+    def __init__(self, *, seed: int | None = None) -> None:
+        self.randomness = Randomness(seed)
+
+    @property
+    @abstractmethod
+    def lookahead(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def promise(self, shape: Shape) -> Promise:
+        """What releasing a recording of this shape will prove; reads nothing private."""
+
+    @abstractmethod
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        """Protected frames, as many as came and in their order."""
+
+    def frames(self, frames: Iterable[Frame], *, count: int | None = None) -> Stream:
+        """Protect an iterator of frames; ``count`` is their number where the unit needs it."""
+        source = iter(frames)
+        first = next(source, None)
+        if first is None:
+            raise ProtectError("Expected at least one frame to protect, got none.")
+        height, width = first.image.shape[:2]
+        shape = Shape(height, width, count)
+        promise = self.promise(shape)
+        guarded = _same_shape(chain([first], source), shape)
+        return Stream(self.transform(guarded, shape), promise, self.lookahead)
+
+
+def _same_shape(frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+    """Refuse frames that do not fit what was promised: another size, or more than declared."""
+    for number, frame in enumerate(frames, start=1):
+        if frame.image.shape != (shape.height, shape.width, 3):
+            raise ProtectError(
+                f"Expected RGB frames of {shape.width} x {shape.height}, got one of shape "
+                f"{frame.image.shape}: a recording has one size."
+            )
+        if shape.frames is not None and number > shape.frames:
+            raise ProtectError(
+                f"Expected {shape.frames} frames, got more: the promise was made for that many."
+            )
+        yield frame
