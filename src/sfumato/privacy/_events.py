@@ -289,7 +289,9 @@ def _probability(owner: str, name: str, value: float) -> None:
 
 def _count(owner: str, name: str, value: int, least: int = 1) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise EventError(f"Expected {name} of a {owner} event as whole number >= {least}, got {value!r}.")
+        raise EventError(
+            f"Expected {name} of a {owner} event as whole number >= {least}, got {value!r}."
+        )
 
 
 def _is_event(owner: str, value: object) -> None:

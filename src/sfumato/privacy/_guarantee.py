@@ -97,9 +97,7 @@ class Guarantee:
 
     def for_group(self, size: int, unit: Unit) -> Guarantee:
         """The same release seen by ``size`` units that change together, stated for ``unit``."""
-        return replace(
-            self, event=Group(self.event, size) if size > 1 else self.event, unit=unit
-        )
+        return replace(self, event=Group(self.event, size) if size > 1 else self.event, unit=unit)
 
     def compose(self, other: Guarantee, *, delta: float | None = None) -> Guarantee:
         """Both releases about the same units. Different units or relations cannot be added."""
@@ -135,7 +133,9 @@ class Guarantee:
     def __str__(self) -> str:
         lines = []
         if not self.is_private:
-            lines.append("NOT PRIVATE: the noise came from a seed, so whoever knows it can remove it.")
+            lines.append(
+                "NOT PRIVATE: the noise came from a seed, so whoever knows it can remove it."
+            )
         lines.append(
             f"This release ({self.mechanism}) is differentially private with epsilon "
             f"{format_epsilon(self.epsilon)} and delta {self.delta:g} for {self.unit.sentence}: the "
@@ -193,7 +193,7 @@ class Guarantee:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Guarantee:
         """Read a stored guarantee; its epsilon is computed again and may not be understated."""
-        _check_schema(value, "guarantee", set(_EMPTY_GUARANTEE))
+        _check_schema(value, "guarantee", _GUARANTEE_FIELDS)
         made = cls(
             mechanism=value["mechanism"],
             unit=Unit.parse(value["unit"]),
@@ -260,7 +260,7 @@ class NoGuarantee:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> NoGuarantee:
-        _check_schema(value, "no-guarantee", set(_EMPTY_NO_GUARANTEE))
+        _check_schema(value, "no-guarantee", _NO_GUARANTEE_FIELDS)
         return cls(
             mechanism=value["mechanism"],
             reason=value["reason"],
@@ -270,11 +270,18 @@ class NoGuarantee:
         )
 
 
-_EMPTY_GUARANTEE = (
-    "type version epsilon delta unit relation mechanism event accountant assumptions not_covered "
-    "public randomness"
-).split()
-_EMPTY_NO_GUARANTEE = "type version mechanism reason assumptions not_covered randomness".split()
+_NO_GUARANTEE_FIELDS = frozenset(
+    {"type", "version", "mechanism", "reason", "assumptions", "not_covered", "randomness"}
+)
+_GUARANTEE_FIELDS = (_NO_GUARANTEE_FIELDS - {"reason"}) | {
+    "epsilon",
+    "delta",
+    "unit",
+    "relation",
+    "event",
+    "accountant",
+    "public",
+}
 
 
 def promise_from_json(value: Mapping[str, Any]) -> Guarantee | NoGuarantee:
@@ -287,7 +294,7 @@ def promise_from_json(value: Mapping[str, Any]) -> Guarantee | NoGuarantee:
     raise GuaranteeError(f"Expected type guarantee or no-guarantee, got {kind!r}.")
 
 
-def _check_schema(value: Mapping[str, Any], kind: str, keys: set[str]) -> None:
+def _check_schema(value: Mapping[str, Any], kind: str, keys: frozenset[str]) -> None:
     if value.get("type") != kind:
         raise GuaranteeError(f"Expected type {kind!r}, got {value.get('type')!r}.")
     if value.get("version") != SCHEMA_VERSION:

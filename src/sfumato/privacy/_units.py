@@ -208,11 +208,17 @@ class Unit:
         match self.kind:
             case UnitKind.PIXELS:
                 where = " inside the public mask" if self.inside_public_mask else ""
-                frames = "one frame" if self.frame_count == 1 else f"each of {self.frame_count} frames"
+                frames = (
+                    "one frame" if self.frame_count == 1 else f"each of {self.frame_count} frames"
+                )
                 pixels = "one pixel" if self.pixel_count == 1 else f"any {self.pixel_count} pixels"
                 return f"{pixels} in {frames}{where}"
             case UnitKind.FRAME:
-                return "one whole frame" if self.frame_count == 1 else f"{self.frame_count} whole frames"
+                return (
+                    "one whole frame"
+                    if self.frame_count == 1
+                    else f"{self.frame_count} whole frames"
+                )
             case UnitKind.CLIP:
                 return "one whole clip"
             case UnitKind.VIDEO:
