@@ -1,0 +1,34 @@
+"""Budgets over time: who may still learn how much about a data set, and who has.
+
+The ledger stores events, not epsilons, so that a better accountant can read them again years later.
+"""
+
+from sfumato.ledger._budget import Budget
+from sfumato.ledger._chain import Entry, Export
+from sfumato.ledger._errors import (
+    BudgetExceededError,
+    KeyConflictError,
+    LedgerBusyError,
+    LedgerError,
+    TamperedError,
+    UnguaranteedReleaseError,
+)
+from sfumato.ledger._ledger import Ledger, Preview
+from sfumato.ledger._reservation import Reservation
+from sfumato.ledger._statement import Statement
+
+__all__ = [
+    "Budget",
+    "BudgetExceededError",
+    "Entry",
+    "Export",
+    "KeyConflictError",
+    "Ledger",
+    "LedgerBusyError",
+    "LedgerError",
+    "Preview",
+    "Reservation",
+    "Statement",
+    "TamperedError",
+    "UnguaranteedReleaseError",
+]

@@ -1,0 +1,296 @@
+"""The ledger itself: reserve before any noise is drawn, commit when the output is let go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from sfumato import __version__
+from sfumato.ledger._book import Account, Book
+from sfumato.ledger._budget import ALL, Budget, checked_name
+from sfumato.ledger._chain import Entry, Export
+from sfumato.ledger._errors import BudgetExceededError, LedgerError, UnguaranteedReleaseError
+from sfumato.ledger._reservation import Request, Reservation, plain_records
+from sfumato.ledger._statement import Statement
+from sfumato.ledger._storage import Storage
+from sfumato.privacy import Guarantee, NoGuarantee, Relation, Unit
+
+_TIMEOUT = 60.0
+# Composing may take seconds, so it is first done without the lock; after this many lost races it is
+# done while holding it, so that everybody gets a turn.
+_OPTIMISTIC_TRIES = 2
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a release would do to the budget. ``refusal`` is None if it fits."""
+
+    before: float
+    after: float
+    refusal: str | None
+
+    @property
+    def fits(self) -> bool:
+        return self.refusal is None
+
+
+class Ledger:
+    """Budgets of data sets and everything ever released about them.
+
+    | case | what happens |
+    | --- | --- |
+    | the total would exceed the budget | ``BudgetExceededError``, nothing recorded |
+    | crash between reserve and commit | the budget stays spent |
+    | same key, same release, not committed | the same reservation again, nothing spent twice |
+    | same key, another release; or already committed | ``KeyConflictError`` |
+    | unit or relation differs from the budget's | ``UnitMismatchError`` naming both |
+    | no guarantee, or noise from a seed, finite budget | refused unless acknowledged; recorded |
+    | an entry was changed, removed or moved | ``TamperedError``, nothing recorded |
+
+    There is no way to give a reservation back: the ledger cannot know that nothing was drawn.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    @classmethod
+    def open(cls, target: str | Path, *, timeout: float = _TIMEOUT) -> Ledger:
+        """A ledger at a path (SQLite file) or a ``sqlite:///`` or ``postgresql://`` URL.
+
+        Nothing is written before :meth:`create`. ``timeout`` is how many seconds to wait for others.
+        """
+        return cls(Storage(target, timeout=timeout))
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._storage.name!r})"
+
+    def create(
+        self,
+        dataset: str,
+        *,
+        owner: str,
+        epsilon: float,
+        delta: float,
+        unit: Unit | str,
+        relation: Relation | str,
+        shards: Collection[str] = (),
+    ) -> Statement:
+        """Enter a data set with its budget. Neither can be changed afterwards."""
+        checked_name("data set", dataset)
+        if isinstance(shards, str):
+            raise LedgerError(f"Expected a list of shards, got the one string {shards!r}.")
+        budget = Budget(
+            owner=owner,
+            epsilon=epsilon,
+            delta=delta,
+            unit=Unit.parse(unit),
+            relation=Relation.parse(relation),
+            shards=tuple(shards),
+        )
+        with self._storage.laying_out() as connection:
+            book = self._book(connection)
+            if dataset in book.accounts:
+                raise LedgerError(
+                    f"Expected a new data set, but {dataset!r} is already in this ledger and a "
+                    "budget is never changed: choose another name, or see sfumato ledger show."
+                )
+            self._append(connection, book, dataset, "create", "", {"budget": budget.to_json()})
+            return Statement.of(book.account(dataset))
+
+    def reserve(
+        self,
+        dataset: str,
+        promise: Guarantee | NoGuarantee,
+        *,
+        key: str,
+        records: str | Collection[str] = ALL,
+        acknowledge_no_guarantee: bool = False,
+    ) -> Reservation:
+        """Count a release as spent, or refuse it. Call this before any noise is drawn.
+
+        ``key`` names the job: an interrupted job that comes back with it finds its reservation.
+        ``records`` is ``all`` or the declared shards that the release touches.
+        """
+        request = Request.of(
+            promise, key=key, records=records, acknowledged=acknowledge_no_guarantee
+        )
+        with self._storage.reading() as connection:
+            book = self._book(connection)
+        for attempt in range(_OPTIMISTIC_TRIES + 1):
+            locked_decision = attempt == _OPTIMISTIC_TRIES
+            # A refusal from a stale view is final: histories only grow, and so does what is spent.
+            if not locked_decision and (found := _decide(book.account(dataset), request)):
+                return found
+            seen = len(book.account(dataset).reservations)
+            with self._storage.writing() as connection:
+                book.extend(self._storage.entries(connection, after=book.count))
+                account = book.account(dataset)
+                if locked_decision and (found := _decide(account, request)):
+                    return found
+                if locked_decision or len(account.reservations) == seen:
+                    body = {
+                        "promise": dict(request.promise),
+                        "records": plain_records(request.records),
+                        "acknowledged_no_guarantee": request.event is None and request.acknowledged,
+                    }
+                    self._append(connection, book, dataset, "reserve", request.key, body)
+                    return account.reservations[request.key]
+        raise AssertionError("the last attempt decides while it holds the lock")
+
+    def commit(
+        self,
+        reservation: Reservation | str,
+        *,
+        dataset: str | None = None,
+        output_digest: str | None = None,
+    ) -> Reservation:
+        """Record that the reserved release was let go. Doing it twice records it once.
+
+        Call it when the output is complete and durable, before anybody else can see it.
+        ``output_digest`` ties the entry to the output (never give a digest of an input).
+        """
+        if isinstance(reservation, Reservation):
+            key, dataset = reservation.key, reservation.dataset
+        else:
+            key = reservation
+        with self._storage.writing() as connection:
+            book = self._book(connection)
+            held = _held(book, key, dataset)
+            if isinstance(reservation, Reservation) and held.digest != reservation.digest:
+                raise LedgerError(f"The reservation {key!r} was made in another ledger.")
+            if held.committed:
+                return held
+            body = {"reservation": held.entry, "output_digest": output_digest}
+            self._append(connection, book, held.dataset, "commit", key, body)
+            return replace(held, committed=True)
+
+    @contextmanager
+    def spending(
+        self,
+        dataset: str,
+        promise: Guarantee | NoGuarantee,
+        *,
+        key: str,
+        records: str | Collection[str] = ALL,
+        acknowledge_no_guarantee: bool = False,
+    ) -> Iterator[Reservation]:
+        """Reserve before the block, commit after it; if the block raises, the budget stays spent."""
+        held = self.reserve(
+            dataset,
+            promise,
+            key=key,
+            records=records,
+            acknowledge_no_guarantee=acknowledge_no_guarantee,
+        )
+        yield held
+        self.commit(held)
+
+    def preview(
+        self,
+        dataset: str,
+        promise: Guarantee | NoGuarantee,
+        *,
+        records: str | Collection[str] = ALL,
+        acknowledge_no_guarantee: bool = False,
+    ) -> Preview:
+        """What :meth:`reserve` would say now, without recording anything (``--dry-run``)."""
+        request = Request.of(
+            promise, key="preview", records=records, acknowledged=acknowledge_no_guarantee
+        )
+        account = self._read().account(dataset)
+        before = max(account.spent_by_shard().values())
+        try:
+            account.admit(request)
+        except (BudgetExceededError, UnguaranteedReleaseError) as error:
+            return Preview(before, max(before, account.after(request)), str(error))
+        return Preview(before, max(before, account.after(request)), None)
+
+    def find(self, key: str, *, dataset: str | None = None) -> Reservation:
+        """The reservation with this key, open or committed."""
+        return _held(self._read(), key, dataset)
+
+    def show(self, dataset: str) -> Statement:
+        """What was allowed, what is spent and what is left."""
+        return Statement.of(self._read().account(dataset))
+
+    def list(self) -> tuple[Statement, ...]:
+        """The statements of all data sets, by name."""
+        accounts = self._read().accounts
+        return tuple(Statement.of(accounts[name]) for name in sorted(accounts))
+
+    def export(self) -> Export:
+        """The whole chain with count and head. Keep it where the ledger's writers cannot reach."""
+        with self._storage.reading() as connection:
+            export = Export.of(self._storage.entries(connection))
+        Book().extend(export.entries)
+        return export
+
+    def verify(self, *, count: int | None = None, head: str | None = None) -> Export:
+        """Check every entry; with an earlier ``count`` and ``head``, also that nothing was cut.
+
+        Without them a chain that was cut at its end, or rewritten as a whole by somebody who can
+        write to the database, looks sound: only what was noted elsewhere shows it.
+        """
+        if (count is None) != (head is None):
+            raise LedgerError("Expected count and head together, got only one of them.")
+        export = self.export()
+        if count is not None and head is not None:
+            export.check_holds(count, head)
+        return export
+
+    def _read(self) -> Book:
+        with self._storage.reading() as connection:
+            return self._book(connection)
+
+    def _book(self, connection: Connection) -> Book:
+        book = Book()
+        book.extend(self._storage.entries(connection))
+        return book
+
+    def _append(
+        self,
+        connection: Connection,
+        book: Book,
+        dataset: str,
+        kind: str,
+        key: str,
+        body: dict[str, Any],
+    ) -> None:
+        stamped = {
+            **body,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "sfumato": __version__,
+        }
+        entry = Entry.after(
+            book.count, book.head, dataset=dataset, kind=kind, key=key, body=stamped
+        )
+        book.extend([entry])
+        self._storage.append(connection, entry)
+
+
+def _decide(account: Account, request: Request) -> Reservation | None:
+    """An earlier reservation of the same job, or None if a new one fits; raises if it does not."""
+    found = account.find(request)
+    if found is None:
+        account.admit(request)
+    return found
+
+
+def _held(book: Book, key: str, dataset: str | None) -> Reservation:
+    accounts = book.accounts.values() if dataset is None else [book.account(dataset)]
+    found = [held for account in accounts if (held := account.reservations.get(key))]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(held.dataset for held in found)
+        raise LedgerError(f"The key {key!r} stands in several data sets ({names}): name the one.")
+    raise LedgerError(
+        f"Expected the key of a reservation{f' of {dataset!r}' if dataset else ''}, got {key!r}: "
+        "reserve it first."
+    )

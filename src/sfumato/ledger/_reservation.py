@@ -1,0 +1,159 @@
+"""One release as the ledger sees it: what is asked for, and what was granted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.ledger._budget import ALL, Budget, checked_name
+from sfumato.ledger._errors import LedgerError, UnguaranteedReleaseError
+from sfumato.privacy import Event, Guarantee, NoGuarantee, UnitMismatchError, event_from_json
+
+# What makes two requests the same release. Sentences may be reworded by a later version of
+# sfumato, and a resumed job must still find its reservation.
+_IDENTITY = ("type", "mechanism", "unit", "relation", "event")
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A release whose cost is already counted; ``committed`` once its output was let go.
+
+    ``entry`` and ``digest`` are its receipt: they name the entry of the chain that holds it.
+    ``records`` is None for all records, else the shards (or the description) that were named.
+    """
+
+    dataset: str
+    key: str
+    promise: Mapping[str, Any]
+    records: frozenset[str] | None
+    entry: int
+    digest: str
+    committed: bool = False
+
+    @property
+    def guaranteed(self) -> bool:
+        """False for a release without a guarantee, which no epsilon of the ledger covers."""
+        return bool(self.promise["type"] == "guarantee")
+
+    @property
+    def mechanism(self) -> str:
+        return str(self.promise["mechanism"])
+
+    @property
+    def event(self) -> Event | None:
+        return event_from_json(self.promise["event"]) if self.guaranteed else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset,
+            "key": self.key,
+            "state": "committed" if self.committed else "reserved",
+            "promise": dict(self.promise),
+            "records": plain_records(self.records),
+            "entry": self.entry,
+            "digest": self.digest,
+        }
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a caller asks for, checked in itself but not yet against a budget."""
+
+    key: str
+    promise: Mapping[str, Any]
+    event: Event | None
+    records: frozenset[str] | None
+    acknowledged: bool
+
+    @classmethod
+    def of(
+        cls,
+        promise: Guarantee | NoGuarantee,
+        *,
+        key: str,
+        records: str | Collection[str],
+        acknowledged: bool,
+    ) -> Request:
+        stored, event = _stored(promise)
+        named = _named_records(records)
+        return cls(checked_name("key", key), stored, event, named, acknowledged)
+
+    def check_speaks_of(self, dataset: str, budget: Budget) -> None:
+        """Raise unless this release and the budget are about the same thing.
+
+        Epsilon for a pixel and epsilon for a person cannot be added: converting is explicit
+        (``Guarantee.for_group``), never done here.
+        """
+        if self.event is None:
+            if budget.finite and not self.acknowledged:
+                raise UnguaranteedReleaseError(
+                    f"Expected a release with a guarantee, because the budget of {dataset!r} is "
+                    f"finite, got {self.promise['mechanism']} without one "
+                    f"({self.promise['reason']}): choose a method that has one, or pass "
+                    "--acknowledge-no-guarantee (acknowledge_no_guarantee=True) to record it "
+                    "outside the budget."
+                )
+        elif self.promise["unit"] != str(budget.unit):
+            raise UnitMismatchError(
+                f"Expected a release for unit {budget.unit}, which the budget of {dataset!r} is "
+                f"about, got one for unit {self.promise['unit']}: convert the guarantee explicitly "
+                "(for_group, or re-run with the budget's unit)."
+            )
+        elif self.promise["relation"] != budget.relation.value:
+            raise UnitMismatchError(
+                f"Expected a release under relation {budget.relation.value}, which the budget of "
+                f"{dataset!r} is about, got one under {self.promise['relation']}: re-run with the "
+                "budget's relation."
+            )
+        if budget.shards and self.records is not None:
+            unknown = sorted(self.records - set(budget.shards))
+            if unknown:
+                raise LedgerError(
+                    f"Expected records {ALL!r} or declared shards of {dataset!r} "
+                    f"({', '.join(budget.shards)}), got {', '.join(unknown)}."
+                )
+
+    def same_release(self, held: Reservation) -> bool:
+        """Whether ``held`` is what an earlier run of this very job reserved."""
+        return self.records == held.records and all(
+            self.promise.get(name) == held.promise.get(name) for name in _IDENTITY
+        )
+
+
+def _stored(promise: Guarantee | NoGuarantee) -> tuple[dict[str, Any], Event | None]:
+    """The part of a promise whose meaning never changes: the event, without any epsilon."""
+    if isinstance(promise, Guarantee) and promise.is_private:
+        value = promise.to_json()
+        for computed in ("version", "epsilon", "delta", "accountant", "randomness"):
+            del value[computed]
+        return value, promise.event
+    if isinstance(promise, Guarantee):
+        promise = NoGuarantee(
+            mechanism=promise.mechanism,
+            reason="Its noise came from a seed, so whoever knows the seed can remove it.",
+            assumptions=promise.assumptions,
+            not_covered=promise.not_covered,
+            randomness=promise.randomness,
+        )
+    if not isinstance(promise, NoGuarantee):
+        raise LedgerError(
+            f"Expected a Guarantee or a NoGuarantee to reserve for, got {type(promise).__name__}: "
+            "pass what the method or the plan returns."
+        )
+    value = promise.to_json()
+    del value["version"]
+    return value, None
+
+
+def _named_records(records: str | Collection[str]) -> frozenset[str] | None:
+    named = {records} if isinstance(records, str) else set(records)
+    if not named:
+        raise LedgerError(f"Expected the records a release touches ({ALL!r} or shards), got none.")
+    for label in named:
+        checked_name("records label", label)
+    return None if ALL in named else frozenset(named)
+
+
+def plain_records(records: frozenset[str] | None) -> str | list[str]:
+    return ALL if records is None else sorted(records)
