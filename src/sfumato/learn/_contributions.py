@@ -1,0 +1,143 @@
+"""What a backward pass leaves in the book: enough for norms and weighted sums, no more.
+
+A layer's gradient for record i is a sum over its rows (tokens, pixels) t of g_it a_it^T. Its norm
+follows from two T x T Gram matrices, |sum_t g_t a_t^T|^2 = sum_ts (a_t . a_s)(g_t . g_s), and the
+sum over records with weights c_i is one product: no per-record gradient is ever formed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+# Rounding in the Gram form is about 1e-7 of |a|^2 |g|^2; where the norm is far below that product
+# (rows that cancel), the gradient is formed explicitly so that a norm is never understated.
+_CANCELLATION = 0.01
+# Elements of explicit per-record gradients formed at a time when only their norm is wanted.
+_CHUNK = 1 << 22
+
+
+@dataclass
+class Product:
+    """Gradient of a matrix: sum_t g_t a_t^T, ``a`` (B, T, in) and ``g`` (B, T, out)."""
+
+    a: Tensor
+    g: Tensor
+
+    def nbytes(self) -> int:
+        return self.a.nbytes + self.g.nbytes
+
+    def explicit(self) -> Tensor:
+        return torch.bmm(self.g.transpose(1, 2), self.a)
+
+    def squared_norms(self) -> Tensor:
+        rows, wide, tall = self.a.shape[1], self.a.shape[2], self.g.shape[2]
+        if rows == 1:
+            return self.a.square().sum((1, 2)) * self.g.square().sum((1, 2))
+        if rows * (wide + tall) >= wide * tall:
+            return self._explicit_norms()
+        gram_a = torch.bmm(self.a, self.a.transpose(1, 2))
+        gram_g = torch.bmm(self.g, self.g.transpose(1, 2))
+        traces = _traces(gram_a) * _traces(gram_g)
+        squares = gram_a.mul_(gram_g).sum((1, 2))
+        doubtful = ~(squares > traces * (_CANCELLATION / rows)) & (traces > 0)
+        if bool(doubtful.any()):
+            chosen = doubtful.nonzero().flatten()
+            exact = Product(self.a[chosen].double(), self.g[chosen].double())._explicit_norms()
+            squares[chosen] = exact.to(squares.dtype)
+        return squares
+
+    def _explicit_norms(self) -> Tensor:
+        size = max(1, _CHUNK // (self.a.shape[2] * self.g.shape[2]))
+        pieces = zip(torch.split(self.a, size), torch.split(self.g, size))
+        return torch.cat([torch.bmm(g.transpose(1, 2), a).square().sum((1, 2)) for a, g in pieces])
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        a, g = self.a, self.g
+        # scaling the narrower factor moves less memory
+        if a.shape[2] <= g.shape[2]:
+            a = a * weights[:, None, None]
+        else:
+            g = g * weights[:, None, None]
+        return g.reshape(-1, g.shape[2]).t() @ a.reshape(-1, a.shape[2])
+
+
+@dataclass
+class Lookup:
+    """Gradient of an embedding table: row ``index_t`` receives g_t."""
+
+    index: Tensor
+    g: Tensor
+    entries: int
+
+    def nbytes(self) -> int:
+        return self.index.nbytes + self.g.nbytes
+
+    def explicit(self) -> Tensor:
+        whole = self.g.new_zeros(len(self.g), self.entries, self.g.shape[2])
+        return whole.scatter_add_(1, self.index[..., None].expand_as(self.g), self.g)
+
+    def squared_norms(self) -> Tensor:
+        same = self.index[:, :, None] == self.index[:, None, :]
+        gram = torch.bmm(self.g.double(), self.g.double().transpose(1, 2))
+        return (gram * same).sum((1, 2)).clamp_min(0).to(self.g.dtype)
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        table = self.g.new_zeros(self.entries, self.g.shape[2])
+        scaled = (self.g * weights[:, None, None]).reshape(-1, self.g.shape[2])
+        return table.index_add_(0, self.index.reshape(-1), scaled)
+
+
+@dataclass
+class Explicit:
+    """Per-record gradients that are small enough to keep: norms, biases, bare parameters."""
+
+    grads: Tensor
+
+    def nbytes(self) -> int:
+        return self.grads.nbytes
+
+    def explicit(self) -> Tensor:
+        return self.grads
+
+    def squared_norms(self) -> Tensor:
+        return self.grads.reshape(len(self.grads), -1).square().sum(1)
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        return (weights @ self.grads.reshape(len(self.grads), -1)).reshape(self.grads.shape[1:])
+
+
+Contribution = Product | Lookup | Explicit
+
+
+def merged(uses: Sequence[Contribution]) -> Contribution:
+    """One contribution for a parameter that was used several times: the gradients add up."""
+    if len(uses) == 1:
+        return uses[0]
+    if all(isinstance(use, Product) for use in uses):
+        return Product(
+            torch.cat([use.a for use in uses if isinstance(use, Product)], 1),
+            torch.cat([use.g for use in uses if isinstance(use, Product)], 1),
+        )
+    shape = next((use.grads.shape for use in uses if isinstance(use, Explicit)), None)
+    total = uses[0].explicit()
+    if shape is not None:
+        total = total.reshape(shape)
+    for use in uses[1:]:
+        total = total + use.explicit().reshape(total.shape)
+    return Explicit(total)
+
+
+def _traces(gram: Tensor) -> Tensor:
+    return gram.diagonal(dim1=1, dim2=2).sum(1)
+
+
+def clip_factors(norms: Tensor, clip_norm: float) -> Tensor:
+    """min(1, C / norm); 1 for a norm of zero."""
+    if math.isinf(clip_norm):
+        return torch.ones_like(norms)
+    return (clip_norm / norms).clamp(max=1.0)

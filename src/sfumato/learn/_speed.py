@@ -1,0 +1,68 @@
+"""Settings that may change how long a step takes, and never what it computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from sfumato.errors import SfumatoError
+
+
+class SpeedError(SfumatoError):
+    """A speed setting that cannot be followed."""
+
+
+class Route(StrEnum):
+    """How the sum of clipped gradients is computed; all give the same numbers.
+
+    ``BOOK_KEEPING``: one forward and one backward pass, norms from activations and output
+    gradients, then one weighted product a layer. ``FUNC``: vmap of grad, for layers that the book
+    does not know. ``LOOP``: one record after the other, for what vmap cannot trace.
+    """
+
+    AUTO = "auto"
+    BOOK_KEEPING = "book-keeping"
+    FUNC = "func"
+    LOOP = "loop"
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Privacy-neutral knobs: a test shows that none changes a result beyond float tolerance.
+
+    | field | meaning |
+    | --- | --- |
+    | ``memory`` | bytes that activations and per-record gradients of one micro-batch may take |
+    | ``micro_batch`` | records at a time; None: as many as ``memory`` allows |
+    | ``route`` | ``auto`` lets the engine choose, and say which (``route_of``) |
+    | ``trunk_cache`` | run a frozen trunk once per record and view, where a model can be split |
+    | ``cache_folder`` | where that cache lives; None: a private temporary folder |
+    | ``cache_bytes`` | its size limit; above it the trunk runs again instead |
+    | ``keep_cache`` | leave it behind for the next run (private data on disk: on purpose only) |
+    | ``noise_threads`` | threads that draw Gaussian noise, each with a key of its own |
+    """
+
+    memory: int = 1 << 30
+    micro_batch: int | None = None
+    route: Route = Route.AUTO
+    trunk_cache: bool = True
+    cache_folder: Path | None = None
+    cache_bytes: int = 8 << 30
+    keep_cache: bool = False
+    noise_threads: int = 2
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "route", Route(self.route))
+        except ValueError:
+            known = ", ".join(member.value for member in Route)
+            raise SpeedError(f"Expected a route out of {known}, got {self.route!r}.") from None
+        if self.cache_folder is not None:
+            object.__setattr__(self, "cache_folder", Path(self.cache_folder))
+        for name in ("memory", "micro_batch", "cache_bytes", "noise_threads"):
+            value = getattr(self, name)
+            if value is None and name == "micro_batch":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise SpeedError(f"Expected {name} as a whole number >= 1, got {value!r}.")
