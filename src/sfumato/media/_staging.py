@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all."""
+"""Folders that appear whole or not at all, and files for the owner only."""
 
 from __future__ import annotations
 
@@ -39,3 +39,18 @@ def atomic_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
             if target.exists():
                 raise OutputExistsError(target) from None
             raise
+
+
+def write_private(target: Path, text: str, *, force: bool = False) -> None:
+    """Write text that only the owner may read (mode 0600), atomically."""
+    refuse_overwrite(target, force=force)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".sfumato-", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(name, target)
+    finally:
+        Path(name).unlink(missing_ok=True)
