@@ -7,6 +7,13 @@ from sfumato.privacy._accounting import (
     gdp_mu,
     true_positive_bound,
 )
+from sfumato.privacy._calibration import (
+    account_dpsgd,
+    calibrate_dpsgd,
+    calibrate_event,
+    calibrate_gaussian,
+    dpsgd_event,
+)
 from sfumato.privacy._card import Card, CardError, Output, card_path, check_outputs, read_card
 from sfumato.privacy._events import (
     ApproximateRelease,
@@ -65,9 +72,14 @@ __all__ = [
     "UnitError",
     "UnitKind",
     "UnitMismatchError",
+    "account_dpsgd",
+    "calibrate_dpsgd",
+    "calibrate_event",
+    "calibrate_gaussian",
     "card_path",
     "check_outputs",
     "delta_of",
+    "dpsgd_event",
     "epsilon_of",
     "event_from_json",
     "format_epsilon",

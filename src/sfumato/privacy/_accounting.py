@@ -15,12 +15,14 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import binom
 
 from sfumato.privacy._events import Event
 from sfumato.privacy._gaussian import (
     delta_of_gaussian,
+    deltas_of_gaussian,
     epsilon_of_gaussian,
     mu_of_gaussian,
     true_positive_of_gaussian,
@@ -33,6 +35,7 @@ from sfumato.privacy._terms import (
     GaussianTerm,
     SharedTerm,
     Terms,
+    last_count,
     pure_epsilon,
     slack,
     terms_of,
@@ -46,9 +49,14 @@ FINE_INTERVAL = 2e-5
 INTERVAL = 1e-4
 # From this epsilon on the interval grows with epsilon, which stays below it by a factor 1e6.
 _LARGE = 100.0
+# Below this one it shrinks with epsilon.
+_SMALL = 0.05
 _TAIL = 1e-15
 # Below this delta double precision has nothing left in a transform; Renyi bounds still hold.
 _LEAST_DELTA = 1e-13
+_COUNT_TAIL = 1e-22
+
+Array = NDArray[np.float64]
 
 
 def epsilon_of(
@@ -156,14 +164,19 @@ def epsilon_by_pld(terms: Terms, delta: float) -> float:
     if delta <= _LEAST_DELTA:
         return min(rough, epsilon_by_rdp(terms, delta, DENSE_ORDERS))
     interval = interval_for(rough)
-    found = _epsilon_on_grid(terms, delta, interval)
-    if interval > FINE_INTERVAL and found < 1:
-        found = _epsilon_on_grid(terms, delta, FINE_INTERVAL)
+    found = epsilon_on_grid(terms, delta, interval)
+    # The first guess chose too wide a grid. Grids are nested, so a finer one is never above; the
+    # margin makes sure that whoever calibrated to a target on its grid finds no more here.
+    finer = interval_for(found / 1.5)
+    if finer < interval:
+        found = min(found, epsilon_on_grid(terms, delta, finer))
     return min(found, rough)
 
 
 def interval_for(epsilon: float) -> float:
     """The discretisation interval for answers around ``epsilon``."""
+    if epsilon < _SMALL:
+        return FINE_INTERVAL * 2.0 ** math.floor(math.log2(max(epsilon, 1e-6) / _SMALL))
     if epsilon < 1:
         return FINE_INTERVAL
     if epsilon <= _LARGE:
@@ -171,7 +184,8 @@ def interval_for(epsilon: float) -> float:
     return INTERVAL * 2.0 ** math.ceil(math.log2(min(epsilon, 1e12) / _LARGE))
 
 
-def _epsilon_on_grid(terms: Terms, delta: float, interval: float) -> float:
+def epsilon_on_grid(terms: Terms, delta: float, interval: float) -> float:
+    """The larger epsilon of both orders of the composed pair, on the grid of ``interval``."""
     spare = slack(terms)
     return max(curve.epsilon(delta - spare) for curve in _curves(terms, interval)) + spare
 
@@ -242,15 +256,20 @@ def _delta_of_known_participation(terms: Terms, epsilon: float) -> float:
             shared, steps = term, count
         elif isinstance(term, GaussianTerm):
             beside = term.mu**2
-    # what lies outside these counts is paid for: above as delta, below as the first count kept
-    low = max(0, int(binom.ppf(1e-20, steps, shared.probability)) - 1)
-    high = min(steps, int(binom.isf(1e-20, steps, shared.probability)) + 1)
-    counts = np.arange(low, high + 1)
-    weights = binom.pmf(counts, steps, shared.probability)
-    weights[0] = binom.cdf(low, steps, shared.probability)
-    above = float(binom.sf(high, steps, shared.probability))
-    return above + math.fsum(
-        float(weight) * delta_of_gaussian(epsilon, math.sqrt(count * shared.mu**2 + beside))
-        for count, weight in zip(counts, weights, strict=True)
-        if weight > 0
-    )
+    counts, weights, above = _participations(shared.probability, steps)
+    curve = deltas_of_gaussian(epsilon, np.sqrt(counts * shared.mu**2 + beside))
+    return above + float(np.dot(weights, curve)) * (1 + 1e-12)
+
+
+@lru_cache(maxsize=64)
+def _participations(probability: float, steps: int) -> tuple[Array, Array, float]:
+    """Counts of Bin(steps, probability) with weights; what lies above them is returned as a mass.
+
+    What lies below is rounded up to the first count kept.
+    """
+    high = last_count(probability, steps, _COUNT_TAIL)
+    low = steps - last_count(1 - probability, steps, _COUNT_TAIL)
+    counts = np.arange(low, high + 1, dtype=np.float64)
+    weights = binom.pmf(counts, steps, probability)
+    weights[0] = binom.cdf(low, steps, probability)
+    return counts, weights, float(binom.sf(high, steps, probability))

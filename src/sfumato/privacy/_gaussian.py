@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr, ndtri
 
@@ -25,6 +27,17 @@ def delta_of_gaussian(epsilon: float, mu: float) -> float:
     if mu == 0:
         return 0.0
     return _delta_at(mu / 2 - epsilon / mu, mu)
+
+
+def deltas_of_gaussian(epsilon: float, mu: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same for many releases at once."""
+    safe = np.maximum(mu, 1e-300)
+    with np.errstate(over="ignore"):
+        a = np.maximum(safe / 2 - epsilon / safe, -1e6)
+    tail = np.exp(-a * a / 2) / 2
+    far = erfcx((safe - a) / _SQRT2)
+    left = tail * (erfcx(np.maximum(-a, 0.0) / _SQRT2) - far)
+    return np.where(mu > 0, np.where(a < 0, left, np.maximum(0.0, ndtr(a) - tail * far)), 0.0)
 
 
 def epsilon_of_gaussian(delta: float, mu: float) -> float:

@@ -20,6 +20,7 @@ from sfumato.privacy._losses import MOST_POINTS, GridTooFineError, Losses, losse
 from sfumato.privacy._terms import Terms
 
 Array = NDArray[np.float64]
+_BLOCK = 256
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def _window(parts: Sequence[tuple[Losses, int]], interval: float, tail: float) -
         centre = float(np.dot(part.masses, loss)) / total
         variance += times * float(np.dot(part.masses, (loss - centre) ** 2)) / total
         mean += times * centre
-        supports.append((part.masses, loss, centre, times))
+        supports.append((_blocks(part.masses), float(loss[0]) - centre, times))
     spread = max(math.sqrt(variance), interval)
     target = -math.log(tail)
     upper = lower = math.inf
@@ -148,21 +149,35 @@ def _window(parts: Sequence[tuple[Losses, int]], interval: float, tail: float) -
     best = math.sqrt(2 * target) / spread
     for factor in (0.25, 0.5, 0.75, 1.0, 1.4):
         rate = best * factor
-        upper = min(upper, (target + _log_moment(supports, rate)) / rate)
-        lower = min(lower, (target + _log_moment(supports, -rate)) / rate)
+        upper = min(upper, (target + _log_moment(supports, rate, interval)) / rate)
+        lower = min(lower, (target + _log_moment(supports, -rate, interval)) / rate)
     high = min(most, math.ceil((mean + upper) / interval)) if math.isfinite(upper) else most
     low = max(least, math.floor((mean - lower) / interval)) if math.isfinite(lower) else least
     return low, max(high, low + 1)
 
 
-def _log_moment(supports: Sequence[tuple[Array, Array, float, int]], rate: float) -> float:
+def _blocks(masses: Array) -> Array:
+    rows = -(-masses.size // _BLOCK)
+    padded = np.zeros(rows * _BLOCK)
+    padded[: masses.size] = masses
+    return padded.reshape(rows, _BLOCK)
+
+
+def _log_moment(
+    supports: Sequence[tuple[Array, float, int]], rate: float, interval: float
+) -> float:
+    """log of the moment generating function of the centred, composed loss.
+
+    The exponential of a grid is a product of two short ones, so this is a matrix-vector product.
+    """
     total = 0.0
-    for masses, loss, centre, times in supports:
-        exponent = rate * (loss - centre)
-        largest = float(exponent.max())
-        if largest > 600:
-            exponent = exponent - largest
-            total += times * (largest + math.log(float(np.dot(masses, np.exp(exponent)))))
-        else:
-            total += times * math.log(float(np.dot(masses, np.exp(exponent))))
+    inner = np.exp(rate * interval * np.arange(_BLOCK))
+    if not math.isfinite(inner[-1]) or inner[-1] == 0:
+        return math.inf
+    for blocks, start, times in supports:
+        with np.errstate(divide="ignore"):
+            rows = np.log(blocks @ inner)
+        rows += rate * (start + interval * _BLOCK * np.arange(rows.size))
+        largest = float(rows.max())
+        total += times * (largest + math.log(float(np.exp(rows - largest).sum())))
     return total

@@ -198,6 +198,18 @@ def _approximate(event: ApproximateRelease, group: int) -> AtomicTerm:
     return AtomicTerm(group * epsilon, 1 / (1 + math.exp(-group * epsilon)), delta)
 
 
+def last_count(probability: float, trials: int, tail: float) -> int:
+    """The least count above which a binomial has at most ``tail`` (scipy's isf fails so far out)."""
+    low, high = 0, trials
+    while low < high:
+        middle = (low + high) // 2
+        if binom.sf(middle, trials, probability) > tail:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @lru_cache(maxsize=256)
 def participation(probability: float, group: int) -> tuple[NDArray[np.float64], float]:
     """Weights w_0.. of the number of a group's records in one batch, and the mass cut off.
@@ -205,11 +217,7 @@ def participation(probability: float, group: int) -> tuple[NDArray[np.float64], 
     The cut weight is dropped from the array without renormalising downwards: the weights are scaled
     to sum to one, which is the P' of the module's truncation note.
     """
-    last = group
-    if group > 1:
-        last = min(group, int(binom.isf(_BINOMIAL_TAIL, group, probability)) + 1)
-        while last < group and binom.sf(last, group, probability) > _BINOMIAL_TAIL:
-            last += 1
+    last = last_count(probability, group, _BINOMIAL_TAIL) if group > 1 else 1
     weights = binom.pmf(np.arange(last + 1), group, probability)
     if last == 1:
         weights = np.array([1 - probability, probability])

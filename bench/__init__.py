@@ -1,0 +1,1 @@
+"""Measured comparisons; run one with ``python -m bench.NAME``."""
