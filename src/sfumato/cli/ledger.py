@@ -227,12 +227,11 @@ def _emit_statement(as_json: bool, statement: Statement, *first: str, **more: An
 
 
 def _bar(statement: Statement, width: int) -> Text:
-    from sfumato.ledger._statement import LEFT, PENDING, SPENT
-
-    styles = {SPENT: "red" if statement.used >= 0.9 else "yellow", PENDING: "cyan", LEFT: "green"}
+    committed, pending, left = statement.segments(width)
     bar = Text()
-    for piece in statement.bar(width):
-        bar.append(piece, style=styles[piece])
+    bar.append("█" * committed, style="red" if statement.used >= 0.9 else "yellow")
+    bar.append("▒" * pending, style="cyan")
+    bar.append("░" * left, style="green")
     used = math.ceil(100 * statement.used - 1e-9)
     bar.append(f" {used} %" if statement.budget.finite else " no limit")
     if statement.without_guarantee:
@@ -241,7 +240,7 @@ def _bar(statement: Statement, width: int) -> Text:
 
 
 def _epsilon(value: float) -> str:
-    from sfumato.privacy._guarantee import format_epsilon
+    from sfumato.privacy import format_epsilon
 
     return "no limit" if math.isinf(value) else format_epsilon(value)
 

@@ -18,8 +18,7 @@ from sfumato.ledger._errors import (
     TamperedError,
 )
 from sfumato.ledger._reservation import Request, Reservation
-from sfumato.privacy import Event, event_from_json
-from sfumato.privacy._guarantee import format_epsilon
+from sfumato.privacy import Event, event_from_json, format_epsilon
 
 
 @dataclass

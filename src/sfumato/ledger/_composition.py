@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from sfumato.ledger._chain import canonical
-from sfumato.privacy import Composed, Event, NoAccess, Relation, SelfComposed
-from sfumato.privacy._accounting import epsilon_of
+from sfumato.privacy import Composed, Event, NoAccess, Relation, SelfComposed, epsilon_of
 
 ACCOUNTANT = "pld"
 

@@ -11,9 +11,7 @@ from sfumato.ledger._book import Account
 from sfumato.ledger._budget import Budget
 from sfumato.ledger._composition import ACCOUNTANT
 from sfumato.ledger._reservation import Reservation
-from sfumato.privacy._guarantee import format_epsilon
-
-SPENT, PENDING, LEFT = "█", "▒", "░"
+from sfumato.privacy import format_epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +66,17 @@ class Statement:
         return _part(self.spent_epsilon, self.budget.epsilon)
 
     def bar(self, width: int = 40) -> str:
-        """Committed, reserved and left. What is spent is rounded up, so an empty bar is empty."""
+        """Committed, reserved and left, as one line of blocks."""
+        committed, pending, left = self.segments(width)
+        return "█" * committed + "▒" * pending + "░" * left
+
+    def segments(self, width: int) -> tuple[int, int, int]:
+        """Blocks for committed, reserved and left. What is spent is rounded up: never too few."""
         gone = min(width, math.ceil(self.used * width - 1e-9))
         solid = min(gone, math.floor(_part(self.committed_epsilon, self.budget.epsilon) * width))
         if not self.pending:
             solid = gone
-        return SPENT * solid + PENDING * (gone - solid) + LEFT * (width - gone)
+        return solid, gone - solid, width - gone
 
     def __str__(self) -> str:
         return " ".join(self.sentences())
