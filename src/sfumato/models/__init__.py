@@ -1,0 +1,54 @@
+"""Models: ports whose parameters carry the published names, and small encoders of our own.
+
+Every model is a sequence of ``steps()``; ``cut(model)`` gives its frozen beginning and the rest, so
+that the beginning can run once per record. No model has a layer that mixes records, except
+BatchNorm: freeze it or replace it before private training.
+"""
+
+from sfumato.models._device import choose_device
+from sfumato.models._efficientnet import EfficientNetLite0, efficientnet_lite0
+from sfumato.models._encoders import MLP, MelCNN, SensorCNN
+from sfumato.models._i3d import I3D, i3d, i3d_state, kinetics400_classes
+from sfumato.models._mvit import MViT, mvit_b, mvit_v2_s
+from sfumato.models._norms import freeze_batchnorm, replace_batchnorm
+from sfumato.models._select import Preset, select
+from sfumato.models._simcc import PoseNet, SimCC, decode, simcc_loss, soft_labels, split_axes
+from sfumato.models._steps import Step, cut, run
+from sfumato.models._tiny_vit import TinyViT, tiny_vit
+from sfumato.models._video_vit import VideoViT
+from sfumato.models._weights import WeightsError, load_weights, read_weights
+
+__all__ = [
+    "I3D",
+    "MLP",
+    "EfficientNetLite0",
+    "MViT",
+    "MelCNN",
+    "PoseNet",
+    "Preset",
+    "SensorCNN",
+    "SimCC",
+    "Step",
+    "TinyViT",
+    "VideoViT",
+    "WeightsError",
+    "choose_device",
+    "cut",
+    "decode",
+    "efficientnet_lite0",
+    "freeze_batchnorm",
+    "i3d",
+    "i3d_state",
+    "kinetics400_classes",
+    "load_weights",
+    "mvit_b",
+    "mvit_v2_s",
+    "read_weights",
+    "replace_batchnorm",
+    "run",
+    "select",
+    "simcc_loss",
+    "soft_labels",
+    "split_axes",
+    "tiny_vit",
+]

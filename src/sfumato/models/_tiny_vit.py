@@ -1,0 +1,230 @@
+"""TinyViT (Wu et al. 2022) whose parameters carry timm's names, so that its checkpoints load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sfumato.models._layers import StochasticDepth
+from sfumato.models._steps import Step, run
+
+
+class _ConvNorm(nn.Sequential):
+    def __init__(
+        self, width: int, out_width: int, kernel: int = 1, stride: int = 1, groups: int = 1
+    ) -> None:
+        super().__init__()
+        padding = kernel // 2
+        self.conv = nn.Conv2d(width, out_width, kernel, stride, padding, groups=groups, bias=False)
+        self.bn = nn.BatchNorm2d(out_width)
+
+
+class _PatchEmbed(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.conv1 = _ConvNorm(3, width // 2, 3, 2)
+        self.conv2 = _ConvNorm(width // 2, width, 3, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv2(functional.gelu(self.conv1(x)))  # type: ignore[no-any-return]
+
+
+class _MBConv(nn.Module):
+    def __init__(self, width: int, stochastic_depth: float) -> None:
+        super().__init__()
+        self.conv1 = _ConvNorm(width, 4 * width)
+        self.conv2 = _ConvNorm(4 * width, 4 * width, 3, groups=4 * width)
+        self.conv3 = _ConvNorm(4 * width, width)
+        self.drop_path = StochasticDepth(stochastic_depth)
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = functional.gelu(self.conv2(functional.gelu(self.conv1(x))))
+        return functional.gelu(x + self.drop_path(self.conv3(inner)))
+
+
+class _PatchMerging(nn.Module):
+    def __init__(self, width: int, out_width: int) -> None:
+        super().__init__()
+        self.conv1 = _ConvNorm(width, out_width)
+        self.conv2 = _ConvNorm(out_width, out_width, 3, 2, groups=out_width)
+        self.conv3 = _ConvNorm(out_width, out_width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = functional.gelu(self.conv2(functional.gelu(self.conv1(x))))
+        return self.conv3(inner)  # type: ignore[no-any-return]
+
+
+class _Mlp(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.fc1 = nn.Linear(width, 4 * width)
+        self.fc2 = nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(functional.gelu(self.fc1(self.norm(x))))  # type: ignore[no-any-return]
+
+
+class _WindowAttention(nn.Module):
+    """Attention inside one window, with a learned bias for every offset |dy|, |dx|."""
+
+    offsets: Tensor
+
+    def __init__(self, width: int, heads: int, window: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.proj = nn.Linear(width, width)
+        self.attention_biases = nn.Parameter(torch.zeros(heads, window * window))
+        # Offset (dy, dx) in the order in which a scan over the points meets it: dy * window + dx.
+        y, x = (
+            axis.flatten() for axis in torch.meshgrid(*[torch.arange(window)] * 2, indexing="ij")
+        )
+        offsets = (y[:, None] - y).abs() * window + (x[:, None] - x).abs()
+        self.register_buffer("offsets", offsets, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        windows, tokens, width = x.shape
+        # timm keeps q, k, v of one head side by side
+        parts = self.qkv(self.norm(x)).reshape(windows, tokens, self.heads, 3, width // self.heads)
+        q, k, v = parts.permute(3, 0, 2, 1, 4).unbind(0)
+        bias = self.attention_biases[:, self.offsets]
+        out = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        return self.proj(out.transpose(1, 2).reshape(windows, tokens, width))  # type: ignore[no-any-return]
+
+
+class _Block(nn.Module):
+    """Window attention, a depthwise convolution across windows, and an MLP; (records, C, H, W)."""
+
+    def __init__(self, width: int, heads: int, window: int, stochastic_depth: float) -> None:
+        super().__init__()
+        self.window = window
+        self.attn = _WindowAttention(width, heads, window)
+        self.local_conv = _ConvNorm(width, width, 3, groups=width)
+        self.mlp = _Mlp(width)
+        self.drop_path = StochasticDepth(stochastic_depth)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.drop_path(self._windows(x))
+        x = self.local_conv(x)
+        tokens: Tensor = x.flatten(2).transpose(1, 2)
+        tokens = tokens + self.drop_path(self.mlp(tokens))
+        return tokens.transpose(1, 2).reshape(x.shape)
+
+    def _windows(self, x: Tensor) -> Tensor:
+        side, (records, width, height, breadth) = self.window, x.shape
+        padding = (0, -breadth % side, 0, -height % side)
+        x = functional.pad(x, padding)
+        rows, columns = x.shape[2] // side, x.shape[3] // side
+        x = x.reshape(records, width, rows, side, columns, side).permute(0, 2, 4, 3, 5, 1)
+        x = self.attn(x.reshape(-1, side * side, width))
+        x = x.reshape(records, rows, columns, side, side, width).permute(0, 5, 1, 3, 2, 4)
+        x = x.reshape(records, width, rows * side, columns * side)
+        return x[:, :, :height, :breadth]
+
+
+class _ConvStage(nn.Module):
+    def __init__(self, width: int, rates: Sequence[float]) -> None:
+        super().__init__()
+        self.blocks = nn.Sequential(*(_MBConv(width, rate) for rate in rates))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.blocks(x)  # type: ignore[no-any-return]
+
+
+class _Stage(nn.Module):
+    def __init__(
+        self, width: int, out_width: int, heads: int, window: int, rates: Sequence[float]
+    ) -> None:
+        super().__init__()
+        self.downsample = _PatchMerging(width, out_width)
+        self.blocks = nn.Sequential(*(_Block(out_width, heads, window, rate) for rate in rates))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.blocks(self.downsample(x))  # type: ignore[no-any-return]
+
+
+class _Head(nn.Module):
+    def __init__(self, width: int, classes: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.fc = nn.Linear(width, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(self.norm(x.mean((2, 3))))  # type: ignore[no-any-return]
+
+
+class TinyViT(nn.Module):
+    """Pictures (records, 3, H, W) of any size to logits; ``features`` stops before the head.
+
+    ``classes=0`` leaves the head away and gives the feature map (records, width, H/32, W/32), which
+    is what a pose head wants. Its BatchNorms must be frozen or replaced before private training:
+    :func:`sfumato.models.freeze_batchnorm`, :func:`sfumato.models.replace_batchnorm`.
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        heads: Sequence[int],
+        *,
+        classes: int = 1000,
+        depths: Sequence[int] = (2, 2, 6, 2),
+        windows: Sequence[int] = (7, 7, 14, 7),
+        stochastic_depth: float = 0.0,
+    ) -> None:
+        super().__init__()
+        total = sum(depths)
+        rates = [stochastic_depth * i / (total - 1) for i in range(total)]
+        self.width = widths[-1]
+        self.patch_embed = _PatchEmbed(widths[0])
+        self.stages = nn.Sequential(_ConvStage(widths[0], rates[: depths[0]]))
+        for i in range(1, len(widths)):
+            begin = sum(depths[:i])
+            mine = rates[begin : begin + depths[i]]
+            self.stages.append(_Stage(widths[i - 1], widths[i], heads[i], windows[i], mine))
+        self.head = _Head(self.width, classes) if classes else None
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.trunc_normal_(module.weight, std=0.02)
+                nn.init.zeros_(module.bias)
+            elif isinstance(module, _MBConv):
+                nn.init.zeros_(module.conv3.bn.weight)
+
+    def steps(self) -> list[Step]:
+        """Stem, each merging and each block, and the head."""
+        parts = [Step("patch_embed", self.patch_embed, (self.patch_embed,))]
+        for i, stage in enumerate(self.stages):
+            if isinstance(stage, _Stage):
+                merging = stage.downsample
+                parts.append(Step(f"stages.{i}.downsample", merging, (merging,)))
+            assert isinstance(stage, _Stage | _ConvStage)
+            for j, block in enumerate(stage.blocks):
+                parts.append(Step(f"stages.{i}.blocks.{j}", block, (block,)))
+        if self.head is not None:
+            parts.append(Step("head", self.head, (self.head,)))
+        return parts
+
+    def features(self, x: Tensor) -> Tensor:
+        return self.stages(self.patch_embed(x))  # type: ignore[no-any-return]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return run(self.steps(), x)
+
+
+_SIZES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "5m": ((64, 128, 160, 320), (2, 4, 5, 10)),
+    "11m": ((64, 128, 256, 448), (2, 4, 8, 14)),
+    "21m": ((96, 192, 384, 576), (3, 6, 12, 18)),
+}
+
+
+def tiny_vit(size: str = "5m", classes: int = 1000, *, stochastic_depth: float = 0.0) -> TinyViT:
+    """TinyViT of ``size`` "5m", "11m" or "21m" (timm's ``tiny_vit_5m_224`` and so on)."""
+    if size not in _SIZES:
+        raise ValueError(f"Expected size to be one of {', '.join(_SIZES)}, got {size!r}.")
+    widths, heads = _SIZES[size]
+    return TinyViT(widths, heads, classes=classes, stochastic_depth=stochastic_depth)

@@ -1,0 +1,100 @@
+"""TinyViT and EfficientNet-Lite0 against timm; weights of the store; norms that mix no records."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from sfumato import models
+
+
+@pytest.mark.parametrize("size", ["5m", "11m", "21m"])
+def test_tiny_vit_equals_timms_at_the_pose_size(timm, shake, size):
+    oracle = timm.create_model(f"tiny_vit_{size}_224", num_classes=11).eval()
+    shake(oracle)
+    model = models.tiny_vit(size, 11).eval()
+    model.load_state_dict(oracle.state_dict(), strict=True)
+    pictures = torch.randn(2, 3, 128, 96)
+    with torch.no_grad():
+        expected = oracle(pictures)
+        assert expected.std() > 1e-3
+        torch.testing.assert_close(model(pictures), expected, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(
+            model.features(pictures), oracle.forward_features(pictures), atol=1e-4, rtol=1e-4
+        )
+
+
+def test_tiny_vit_parameter_counts_are_the_published_ones():
+    with torch.device("meta"):
+        built = [models.tiny_vit(size) for size in ("5m", "11m", "21m")]
+    counts = [sum(p.numel() for p in model.parameters()) for model in built]
+    assert counts == [5_392_764, 10_996_972, 21_198_568]
+
+
+def test_an_unknown_size_is_named():
+    with pytest.raises(ValueError, match="5m, 11m, 21m"):
+        models.tiny_vit("6m")
+
+
+def test_efficientnet_lite0_equals_timms(timm, shake):
+    model = models.efficientnet_lite0(13)
+    shake(model)
+    oracle = timm.create_model("tf_efficientnet_lite0", num_classes=13).eval()
+    ours, theirs = model.state_dict(), oracle.state_dict()
+    assert len(ours) == len(theirs)
+    oracle.load_state_dict(dict(zip(theirs, ours.values())))  # same order, other names
+    for size in ((224, 224), (96, 70)):  # an odd size makes SAME padding asymmetric
+        pictures = torch.randn(1, 3, *size)
+        with torch.no_grad():
+            expected = oracle(pictures)
+            torch.testing.assert_close(model(pictures), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.models
+def test_pretrained_efficientnet_sees_the_soccer_ball(pretrained, real_data):
+    import av
+
+    model = pretrained(models.efficientnet_lite0)
+    with av.open(str(real_data / "clips" / "soccer_juggling.avi")) as container:
+        frame = next(f for i, f in enumerate(container.decode(video=0)) if i == 30)
+    picture = torch.from_numpy(frame.to_ndarray(format="rgb24")).permute(2, 0, 1)[None] / 255
+    picture = nn.functional.interpolate(picture, (224, 224), mode="bilinear", antialias=True)
+    mean, deviation = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+    picture = (picture - mean[:, None, None]) / deviation[:, None, None]
+    with torch.no_grad():
+        assert int(model(picture).argmax()) == 805  # "soccer ball" of ImageNet-1k
+
+
+@pytest.mark.parametrize(
+    "build", [lambda: models.tiny_vit("5m", 3), lambda: models.efficientnet_lite0(3)]
+)
+@pytest.mark.parametrize("treat", [models.freeze_batchnorm, models.replace_batchnorm])
+def test_treated_norms_keep_records_apart_even_in_training_mode(build, treat):
+    model = build().train()
+    pictures = torch.randn(3, 3, 64, 64)
+    with torch.no_grad():
+        together, alone = model(pictures)[0], model(pictures[:1])[0]
+        assert not torch.allclose(together, alone, atol=1e-4)  # plain BatchNorm mixes them
+        before = dict(model.state_dict())
+        assert treat(model) is model
+        model.train()
+        together, alone = model(pictures)[0], model(pictures[:1])[0]
+        torch.testing.assert_close(together, alone, atol=1e-4, rtol=1e-4)
+    running = [n for n in model.state_dict() if "running" in n or "tracked" in n]
+    for name in running:  # statistics of a frozen norm do not move
+        torch.testing.assert_close(model.state_dict()[name], before[name])
+    assert bool(running) is (treat is models.freeze_batchnorm)
+    assert [n for n, _ in model.named_parameters()] == [
+        n for n in before if "running" not in n and "tracked" not in n
+    ]
+
+
+def test_replaced_norms_take_over_scale_shift_and_divide_the_channels():
+    norm = nn.Sequential(nn.BatchNorm2d(20))
+    nn.init.normal_(norm[0].weight)
+    weight = norm[0].weight.clone()
+    replaced = models.replace_batchnorm(norm, groups=16)
+    assert isinstance(replaced[0], nn.GroupNorm)
+    assert replaced[0].num_groups == 10
+    torch.testing.assert_close(replaced[0].weight, weight)
