@@ -21,6 +21,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "ledger": ("ledger", "Budgets of data sets: create, show, reserve, commit, list, export."),
     "methods": ("methods", "Every method with its guarantee and its cost."),
     "models": ("models", "The model store: list and pull."),
+    "stage": ("stage", "Synthetic recordings with full ground truth: make."),
+    "protect": ("protect", "Recordings that may be released, each with its privacy card."),
     "verify": ("verify", "Check that an output and its privacy card still agree."),
 }
 

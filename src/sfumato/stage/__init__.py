@@ -1,0 +1,40 @@
+"""Synthetic recordings of people with full ground truth, made from a seed."""
+
+from sfumato.stage._actions import ACTIONS, UnknownActionError
+from sfumato.stage._clip import Clip
+from sfumato.stage._make import (
+    Actor,
+    Performance,
+    Recordings,
+    StageError,
+    Staging,
+    cast,
+    clips,
+    make_records,
+    parse_size,
+    rooms,
+)
+from sfumato.stage._performances import performances
+from sfumato.stage._room import KINDS, Room
+from sfumato.stage._write import INDEX_NAME, write
+
+__all__ = [
+    "ACTIONS",
+    "INDEX_NAME",
+    "KINDS",
+    "Actor",
+    "Clip",
+    "Performance",
+    "Recordings",
+    "Room",
+    "StageError",
+    "Staging",
+    "UnknownActionError",
+    "cast",
+    "clips",
+    "make_records",
+    "parse_size",
+    "performances",
+    "rooms",
+    "write",
+]
