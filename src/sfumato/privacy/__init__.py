@@ -13,6 +13,7 @@ from sfumato.privacy._calibration import (
     calibrate_event,
     calibrate_gaussian,
     dpsgd_event,
+    dpsgd_schedule,
 )
 from sfumato.privacy._card import Card, CardError, Output, card_path, check_outputs, read_card
 from sfumato.privacy._events import (
@@ -39,12 +40,14 @@ from sfumato.privacy._guarantee import (
     format_epsilon,
     promise_from_json,
 )
+from sfumato.privacy._published import PUBLISHED, PublishedSetting, Truth, truths
 from sfumato.privacy._randomness import Randomness
 from sfumato.privacy._terms import AccountingError
 from sfumato.privacy._units import Relation, Unit, UnitError, UnitKind, UnitMismatchError
 
 __all__ = [
     "ACCOUNTANTS",
+    "PUBLISHED",
     "AccountingError",
     "ApproximateRelease",
     "Bounds",
@@ -63,11 +66,13 @@ __all__ = [
     "NoGuarantee",
     "Output",
     "PoissonSampled",
+    "PublishedSetting",
     "RandomizedResponse",
     "Randomness",
     "Relation",
     "SelfComposed",
     "SharedBatch",
+    "Truth",
     "Unit",
     "UnitError",
     "UnitKind",
@@ -80,6 +85,7 @@ __all__ = [
     "check_outputs",
     "delta_of",
     "dpsgd_event",
+    "dpsgd_schedule",
     "epsilon_of",
     "event_from_json",
     "format_epsilon",
@@ -87,4 +93,5 @@ __all__ = [
     "promise_from_json",
     "read_card",
     "true_positive_bound",
+    "truths",
 ]

@@ -37,6 +37,37 @@ def dpsgd_event(noise_multiplier: float, sampling_rate: float, steps: int) -> Ev
     return SelfComposed(step, int(steps))
 
 
+def dpsgd_schedule(
+    *,
+    batch: int | None = None,
+    records: int | None = None,
+    sampling_rate: float | None = None,
+    steps: int | None = None,
+    epochs: float | None = None,
+) -> tuple[float, int]:
+    """Sampling rate and steps from whichever way a person counts; epochs are rounded up to steps."""
+    if (sampling_rate is None) == (batch is None or records is None):
+        raise AccountingError(
+            "Expected either a sampling rate, or both the batch size and the number of records."
+        )
+    if batch is not None and records is not None:
+        if batch < 1 or records < 1 or batch > records:
+            raise AccountingError(
+                f"Expected 1 <= batch <= records, got batch {batch} and records {records}."
+            )
+        sampling_rate = batch / records
+    assert sampling_rate is not None
+    if (steps is None) == (epochs is None):
+        raise AccountingError("Expected either steps or epochs, and not both.")
+    if steps is None:
+        assert epochs is not None
+        _check_positive("epochs", epochs)
+        _check_sampling(sampling_rate, 1)
+        steps = math.ceil(epochs / sampling_rate - 1e-9)
+    _check_sampling(sampling_rate, steps)
+    return sampling_rate, steps
+
+
 def account_dpsgd(
     noise_multiplier: float,
     delta: float,
