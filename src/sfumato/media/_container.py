@@ -33,7 +33,9 @@ DECODING_ERRORS = (
     EOFError,
 )
 
-av.logging.set_level(av.logging.PANIC)  # FFmpeg prints names and tags of the input otherwise
+# Nothing is logged: FFmpeg prints names and tags of the input. Any level but None would also call back
+# into Python from decoder threads, and closing a reader in mid-stream would then wait for ever.
+av.logging.set_level(None)
 
 
 def cause(error: BaseException) -> str:
@@ -69,7 +71,7 @@ def open_container(path: Path, kind: str, *, tolerant: bool = False) -> Iterator
     try:
         if not getattr(container.streams, kind):
             raise MediaError(
-                f"Expected a file with {kind}, got one without a {kind} stream: "
+                f"Expected a file with {kind}, got one that has no {kind} stream: "
                 f"choose a file that has {kind}."
             )
         yield container
