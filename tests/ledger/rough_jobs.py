@@ -114,7 +114,7 @@ def _killed_job(address: str, turn: int, unfinished: list[str], chance: random.R
     the transaction), odd ones at a random time.
     """
     acks, acks_in = os.pipe()
-    steps = chance.randrange(1, 60) if turn % 2 == 0 else None
+    steps = chance.randrange(1, 150) if turn % 2 == 0 else None
     moment = chance.uniform(0.0, 0.12)
     child = os.fork()
     if child == 0:

@@ -214,6 +214,17 @@ def test_committing_twice_records_once(address: str, budget: Budget, promise: Pr
         ledger.commit("never reserved")
 
 
+def test_a_reservation_of_another_ledger_is_not_committed_here(
+    tmp_path: Path, ledger: Ledger, budget: Budget, promise: Promise
+) -> None:
+    other = Ledger.open(tmp_path / "other.db")
+    other.create("gym", **{**budget, "owner": "Bob"})  # type: ignore[arg-type]
+    ledger.reserve("gym", promise(), key="job")
+    with pytest.raises(LedgerError, match="another ledger"):
+        ledger.commit(other.reserve("gym", promise(), key="job"))
+    assert ledger.show("gym").committed_epsilon == 0
+
+
 def test_spending_commits_after_the_block_and_stays_spent_when_it_fails(
     ledger: Ledger, promise: Promise
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from sfumato.ledger import Ledger
 
-RACERS, PLACES, KILLS = 32, 10, 60
+RACERS, PLACES, KILLS = 32, 10, 52
 
 
 def rough(job: str, address: str, *numbers: int) -> dict[str, int]:

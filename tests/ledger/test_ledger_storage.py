@@ -50,6 +50,11 @@ def test_reading_makes_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_server_without_a_ledger_says_so(address: str) -> None:
+    with pytest.raises(LedgerError, match="found none"):
+        Ledger.open(address).show("gym")
+
+
 def test_a_path_and_its_url_are_the_same_ledger(tmp_path: Path, ledger: Ledger) -> None:
     by_url = Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}")
     assert by_url.export() == ledger.export()

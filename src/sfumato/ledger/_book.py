@@ -31,10 +31,9 @@ class Account:
     _events: dict[str, list[Event]] = field(default_factory=dict)
 
     def add(self, reservation: Reservation) -> None:
-        event = reservation.event
-        if event is not None:
+        if reservation.event is not None:
             for shard in self.budget.touched(reservation.records):
-                self._events.setdefault(shard, []).append(event)
+                self._events.setdefault(shard, []).append(reservation.event)
         self.reservations[reservation.key] = reservation
 
     def spent_by_shard(self) -> dict[str, float]:
@@ -153,9 +152,14 @@ class Book:
 
 def _reservation(entry: Entry, body: dict[str, Any]) -> Reservation:
     promise, records = body["promise"], body["records"]
-    if promise["type"] == "guarantee":
-        event_from_json(promise["event"])
-    elif promise["type"] != "no-guarantee":
+    if promise["type"] not in {"guarantee", "no-guarantee"}:
         raise LedgerError("its promise is of an unknown type")
-    named = None if records == ALL else frozenset(records)
-    return Reservation(entry.dataset, entry.key, promise, named, entry.number, entry.digest)
+    return Reservation(
+        entry.dataset,
+        entry.key,
+        promise,
+        None if records == ALL else frozenset(records),
+        event_from_json(promise["event"]) if promise["type"] == "guarantee" else None,
+        entry.number,
+        entry.digest,
+    )

@@ -47,8 +47,7 @@ class Entry:
         return cls(count + 1, dataset, kind, key, text, head, made.expected_digest())
 
     def expected_digest(self) -> str:
-        content = asdict(self)
-        del content["digest"]
+        content = {name: value for name, value in vars(self).items() if name != "digest"}
         return hashlib.sha256(canonical(content).encode("ascii")).hexdigest()
 
     def content(self) -> dict[str, Any]:

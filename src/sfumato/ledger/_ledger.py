@@ -120,8 +120,7 @@ class Ledger:
         request = Request.of(
             promise, key=key, records=records, acknowledged=acknowledge_no_guarantee
         )
-        with self._storage.reading() as connection:
-            book = self._book(connection)
+        book = self._read()
         for attempt in range(_OPTIMISTIC_TRIES + 1):
             locked_decision = attempt == _OPTIMISTIC_TRIES
             # A refusal from a stale view is final: histories only grow, and so does what is spent.
@@ -159,8 +158,9 @@ class Ledger:
             key, dataset = reservation.key, reservation.dataset
         else:
             key = reservation
+        book = self._read()  # the long part, before anybody has to wait
         with self._storage.writing() as connection:
-            book = self._book(connection)
+            book.extend(self._storage.entries(connection, after=book.count))
             held = _held(book, key, dataset)
             if isinstance(reservation, Reservation) and held.digest != reservation.digest:
                 raise LedgerError(f"The reservation {key!r} was made in another ledger.")

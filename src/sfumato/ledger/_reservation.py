@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.ledger._budget import ALL, Budget, checked_name
 from sfumato.ledger._errors import LedgerError, UnguaranteedReleaseError
-from sfumato.privacy import Event, Guarantee, NoGuarantee, UnitMismatchError, event_from_json
+from sfumato.privacy import Event, Guarantee, NoGuarantee, UnitMismatchError
 
 # What makes two requests the same release. Sentences may be reworded by a later version of
 # sfumato, and a resumed job must still find its reservation.
@@ -27,6 +27,7 @@ class Reservation:
     key: str
     promise: Mapping[str, Any]
     records: frozenset[str] | None
+    event: Event | None
     entry: int
     digest: str
     committed: bool = False
@@ -34,15 +35,11 @@ class Reservation:
     @property
     def guaranteed(self) -> bool:
         """False for a release without a guarantee, which no epsilon of the ledger covers."""
-        return bool(self.promise["type"] == "guarantee")
+        return self.event is not None
 
     @property
     def mechanism(self) -> str:
         return str(self.promise["mechanism"])
-
-    @property
-    def event(self) -> Event | None:
-        return event_from_json(self.promise["event"]) if self.guaranteed else None
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -56,6 +56,7 @@ _POSTGRES_TRIGGERS = (
 # Any fixed number: it only has to be the same for everybody who lays out the tables.
 _LAYOUT_LOCK = 0x5F0A70
 _LOCK_NOT_AVAILABLE = "55P03"
+_UNDEFINED_TABLE = "42P01"
 
 
 class Storage:
@@ -88,14 +89,12 @@ class Storage:
         """One consistent view of the entries."""
         level = {} if self._sqlite else {"isolation_level": "REPEATABLE READ"}
         with self._explained(), self._existing().execution_options(**level).begin() as connection:
-            self._check_layout(connection)
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Alone with the ledger until the block ends; then everything is durable or nothing is."""
         with self._explained(), self._existing().execution_options(writes=True).begin() as held:
-            self._check_layout(held)
             self._lock(held)
             yield held
 
@@ -150,10 +149,6 @@ class Storage:
             raise _no_ledger(self.name)
         return self._engine
 
-    def _check_layout(self, connection: Connection) -> None:
-        if not sa.inspect(connection).has_table(_ENTRIES.name):
-            raise _no_ledger(self.name)
-
     def _lock(self, connection: Connection) -> None:
         """SQLite holds the file's write lock since BEGIN IMMEDIATE; PostgreSQL locks the one row."""
         if self._sqlite:
@@ -170,6 +165,8 @@ class Storage:
             yield
         except sa.exc.DBAPIError as error:
             state = getattr(error.orig, "sqlstate", None)
+            if state == _UNDEFINED_TABLE or "no such table" in str(error.orig):
+                raise _no_ledger(self.name) from None
             if state == _LOCK_NOT_AVAILABLE or "database is locked" in str(error.orig):
                 raise LedgerBusyError(
                     f"Expected the ledger {self.name!r} to be free within {self._timeout:g} s, but "
