@@ -1,0 +1,113 @@
+"""A contact sheet: a whole video at one glance, evenly spaced, of bounded memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import cv2
+import numpy as np
+
+from sfumato.errors import SfumatoError
+from sfumato.media import Frame, Image
+from sfumato.people._boxes import Box
+from sfumato.people._mask_stream import TrackedMask
+from sfumato.people._pose_stream import TrackedPoses
+from sfumato.people._tracker import TrackedBoxes
+
+Found = TrackedBoxes | TrackedMask | TrackedPoses
+
+_COLOURS = {
+    "seen": (0, 200, 0),
+    "bridged": (255, 160, 0),
+    "held": (255, 60, 0),
+    "imported": (0, 120, 255),
+}
+_BONES = (
+    *((11, 12), (11, 13), (13, 15), (12, 14), (14, 16), (11, 23), (12, 24), (23, 24)),
+    *((23, 25), (25, 27), (24, 26), (26, 28), (0, 11), (0, 12)),
+)
+_GAP = 4
+
+
+class ContactSheet:
+    """Takes pictures one by one, keeps about ``count`` of them at even distances.
+
+    Whenever twice as many are kept, every second one is dropped and from then on half as many are
+    taken, so a video of any length fits.
+    """
+
+    def __init__(self, count: int = 12, columns: int = 4, width: int = 320) -> None:
+        self._count, self._columns, self._width = count, columns, width
+        self._cells: list[Image] = []
+        self._step, self._seen = 1, 0
+
+    def add(self, image: Image) -> None:
+        if self._seen % self._step == 0:
+            high = max(1, round(image.shape[0] * self._width / image.shape[1]))
+            shrink = cv2.INTER_AREA if self._width < image.shape[1] else cv2.INTER_LINEAR
+            cell = cv2.resize(image, (self._width, high), interpolation=shrink)
+            self._cells.append(np.asarray(cell, dtype=np.uint8))
+        self._seen += 1
+        if len(self._cells) >= 2 * self._count:
+            self._cells = self._cells[::2]
+            self._step *= 2
+
+    def image(self) -> Image:
+        """The sheet: at most ``count`` cells, row by row in the order of time."""
+        if not self._cells:
+            raise SfumatoError(
+                "Expected at least one frame for a contact sheet, got none: check it."
+            )
+        chosen = np.linspace(0, len(self._cells) - 1, min(self._count, len(self._cells)))
+        cells = [self._cells[round(i)] for i in chosen]
+        high, wide = max(cell.shape[0] for cell in cells) + _GAP, self._width + _GAP
+        rows = math.ceil(len(cells) / self._columns)
+        sheet = np.full((rows * high + _GAP, self._columns * wide + _GAP, 3), 255, dtype=np.uint8)
+        for i, cell in enumerate(cells):
+            y, x = _GAP + i // self._columns * high, _GAP + i % self._columns * wide
+            sheet[y : y + cell.shape[0], x : x + cell.shape[1]] = cell
+        return sheet
+
+
+def draw(image: Image, found: Found) -> Image:
+    """The picture with what was found drawn on it: green where seen, orange to red where not."""
+    if isinstance(found, TrackedPoses):
+        return _draw_poses(image, found)
+    if found.blank:
+        return np.zeros_like(image)
+    shown = image.copy()
+    thick = max(1, round(max(image.shape) / 300))
+    if isinstance(found, TrackedMask):
+        tint = np.array(_COLOURS[found.state], dtype=np.uint8)
+        shown[found.mask] = image[found.mask] // 2 + tint // 2
+        return shown
+    for one in found.tracked:
+        corners = _corners(one.box)
+        cv2.rectangle(shown, corners[0], corners[1], _COLOURS[one.state], thick)
+    return shown
+
+
+def _corners(box: Box) -> Sequence[tuple[int, int]]:
+    return (round(box.x0), round(box.y0)), (round(box.x1), round(box.y1))
+
+
+def _draw_poses(image: Image, found: TrackedPoses) -> Image:
+    shown = image.copy()
+    thick = max(1, round(max(image.shape) / 300))
+    for pose in found.poses:
+        colour = _COLOURS["bridged" if pose.person in found.filled else "seen"]
+        points = [(round(float(x)), round(float(y))) for x, y in pose.points[:, :2]]
+        for a, b in _BONES:
+            cv2.line(shown, points[a], points[b], colour, thick)
+    return shown
+
+
+def contact_sheet(
+    items: Iterable[tuple[Frame, Found]], count: int = 12, columns: int = 4, width: int = 320
+) -> Image:
+    """A sheet of what was found. It shows the original people: never part of a release."""
+    sheet = ContactSheet(count, columns, width)
+    for frame, found in items:
+        sheet.add(draw(frame.image, found))
+    return sheet.image()

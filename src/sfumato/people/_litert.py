@@ -1,0 +1,44 @@
+"""One LiteRT model: an image in, named arrays out."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato import store
+
+DEVICE = "cpu (LiteRT)"
+
+
+class LiteRtModel:
+    """A model of the store, loaded at the first use; not for several threads at once."""
+
+    def __init__(self, name: str, *, offline: bool = False) -> None:
+        from ai_edge_litert.interpreter import Interpreter
+
+        file = store.path(name, offline=offline)
+        self._interpreter = Interpreter(str(file), num_threads=min(4, threads()))
+        self._interpreter.allocate_tensors()
+        self._input = self._interpreter.get_input_details()[0]
+        self._outputs = self._interpreter.get_output_details()
+
+    @property
+    def input_size(self) -> tuple[int, int]:
+        """Height and width of the input picture."""
+        return int(self._input["shape"][1]), int(self._input["shape"][2])
+
+    def __call__(self, picture: npt.NDArray[np.float32]) -> list[npt.NDArray[Any]]:
+        """Run on one (height, width, 3) float picture; the arrays of all outputs, in their order."""
+        self._interpreter.set_tensor(self._input["index"], picture[None])
+        self._interpreter.invoke()
+        return [self._interpreter.get_tensor(output["index"])[0] for output in self._outputs]
+
+
+def threads() -> int:
+    """Cores this process may use."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return int(wanted) if wanted.isdigit() and int(wanted) > 0 else available or 1

@@ -1,0 +1,83 @@
+"""Masks are closed over time: a frame on which the segmenter fails is still covered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sfumato.people import MissedPersonError, person_masks
+
+
+class ScriptedSegmenter:
+    name, device = "scripted", "test"
+
+    def __init__(self, masks: list[np.ndarray]) -> None:
+        self._masks = iter(masks)
+
+    def segment(self, image: np.ndarray) -> np.ndarray:
+        return next(self._masks).astype(np.float32)
+
+
+def person(x: int) -> np.ndarray:
+    mask = np.zeros((240, 320), dtype=bool)
+    mask[40:200, x : x + 40] = True
+    return mask
+
+
+TRUTH = [person(50 + 2 * i) for i in range(30)]
+NOTHING = np.zeros((240, 320), dtype=bool)
+
+
+def _run(frames, masks, **settings):  # type: ignore[no-untyped-def]
+    stream = person_masks(frames(len(masks)), ScriptedSegmenter(masks), **settings)
+    return [found for _, found in stream], stream
+
+
+def test_found_masks_are_never_made_smaller(frames) -> None:  # type: ignore[no-untyped-def]
+    answers, _ = _run(frames, TRUTH, margin=0)
+    assert len(answers) == 30
+    assert all(not (truth & ~a.mask).any() for truth, a in zip(TRUTH, answers, strict=True))
+    # one frame before and after, and no more: the person moves two pixels a frame
+    assert all(a.mask.sum() <= TRUTH[0].sum() * 1.11 for a in answers)
+
+
+@pytest.mark.parametrize("gap", [{10}, {10, 11, 12}, {9, 11, 13}])
+def test_missed_frames_are_covered_from_both_sides(frames, gap) -> None:  # type: ignore[no-untyped-def]
+    masks = [NOTHING if i in gap else mask for i, mask in enumerate(TRUTH)]
+    answers, stream = _run(frames, masks, margin=0)
+    for i in gap:
+        assert (TRUTH[i] & answers[i].mask).sum() > 0.95 * TRUTH[i].sum()
+        assert answers[i].state == "bridged"
+    assert stream.status.empty == stream.status.bridged == len(gap)
+    assert not any(a.blank for a in answers)
+
+
+def test_one_of_two_people_missed_is_closed_over_time(frames) -> None:  # type: ignore[no-untyped-def]
+    both = [person(20) | person(200) for _ in range(20)]
+    masks = [person(20) if i in (9, 10) else mask for i, mask in enumerate(both)]
+    answers, _ = _run(frames, masks, margin=0)
+    assert all(not (both[i] & ~answers[i].mask).any() for i in range(20))
+
+
+def test_mask_is_held_at_the_ends(frames) -> None:  # type: ignore[no-untyped-def]
+    masks = [TRUTH[10] if 8 <= i < 20 else NOTHING for i in range(30)]
+    answers, _ = _run(frames, masks, lookahead=6, margin=0)
+    held = [i for i, a in enumerate(answers) if a.state == "held"]
+    assert held == [*range(2, 8), *range(20, 26)]
+    assert all(not (TRUTH[10] & ~answers[i].mask).any() for i in held)
+
+
+def test_margin_widens_the_mask(frames) -> None:  # type: ignore[no-untyped-def]
+    answers, _ = _run(frames, [person(100)] * 5, margin=0.02)
+    rows, columns = np.flatnonzero(answers[2].mask.any(1)), np.flatnonzero(answers[2].mask.any(0))
+    assert (rows[0], rows[-1]) == (40 - 5, 199 + 5)
+    assert (columns[0], columns[-1]) == (100 - 5, 139 + 5)
+
+
+def test_policies_blank_and_fail(frames) -> None:  # type: ignore[no-untyped-def]
+    masks = [NOTHING if i == 10 else mask for i, mask in enumerate(TRUTH)]
+    answers, stream = _run(frames, masks, policy="blank")
+    assert [i for i, a in enumerate(answers) if a.blank] == [10]
+    assert stream.status.blanked == 1
+    with pytest.raises(MissedPersonError, match="on frame 10"):
+        _run(frames, masks, policy="fail")

@@ -1,0 +1,185 @@
+"""No frame is left open: what the detector misses, the track covers, and it says so."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.errors import SfumatoError
+from sfumato.people import Box, MissedPersonError, track_boxes
+from sfumato.people._status import DetectorStatus, OnMiss
+from sfumato.people._tracker import BoxTracker
+
+
+def walk(count: int, speed: float = 1.5, size: float = 24) -> list[Box]:
+    """A face that walks to the right and nods."""
+    places = [(20 + speed * i, 60 + 6 * math.sin(i / 9)) for i in range(count)]
+    return [Box(x, y, x + size, y + size, 0.9) for x, y in places]
+
+
+def follow(script, **settings):  # type: ignore[no-untyped-def]
+    options = {"lookahead": 15, "hold": 30, "on_miss": OnMiss.HOLD, "sure": 0.5, "every": 1}
+    tracker = BoxTracker(DetectorStatus("scripted", "test"), **{**options, **settings})
+    answers = []
+    for found in script:
+        tracker.push(found)
+        answers += list(tracker.answers())
+    answers += list(tracker.answers(finished=True))
+    tracker.review.close()
+    return answers, tracker
+
+
+def covered(truth: Box, answer) -> float:  # type: ignore[no-untyped-def]
+    return max((box.covers(truth) for box in answer.boxes), default=0.0)
+
+
+@given(st.sets(st.integers(0, 59), max_size=45), st.floats(-2, 2))
+@settings(max_examples=30, deadline=None)
+def test_every_gap_that_can_be_bridged_is_covered(missed: set[int], speed: float) -> None:
+    truth = [box.shift(120, 0) for box in walk(60, speed)]
+    script = [[] if i in missed else [truth[i]] for i in range(60)]
+    answers, _ = follow(script)
+    seen = [i for i in range(60) if i not in missed]
+    for i, answer in enumerate(answers):
+        before = max((s for s in seen if s < i), default=None)
+        after = min((s for s in seen if s > i), default=None)
+        if i in seen:
+            assert covered(truth[i], answer) == pytest.approx(1)
+        elif before is not None and after is not None and after - before <= 12:
+            assert covered(truth[i], answer) > 0.95 or answer.blank
+
+
+def test_answers_come_in_order_one_a_frame_after_the_lookahead() -> None:
+    tracker = BoxTracker(DetectorStatus("scripted", "test"), lookahead=5)
+    count = 0
+    for i, box in enumerate(walk(20)):
+        tracker.push([box])
+        for answer in tracker.answers():
+            assert answer.index == count
+            count += 1
+        assert count == max(0, i + 1 - 5)
+    assert [a.index for a in tracker.answers(finished=True)] == list(range(15, 20))
+
+
+def test_face_is_covered_before_its_first_and_after_its_last_sighting() -> None:
+    truth = walk(60, 0.5)
+    script = [[truth[i]] if 20 <= i < 40 else [] for i in range(60)]
+    answers, _ = follow(script, lookahead=10, hold=12)
+    assert all(covered(truth[i], answers[i]) > 0.95 for i in range(10, 52))
+    assert {one.state for i in (*range(10, 20), *range(40, 52)) for one in answers[i].tracked} == {
+        "held"
+    }
+    assert not answers[5].tracked
+    assert not answers[55].tracked
+
+
+def test_one_weak_sighting_is_not_held_for_long() -> None:
+    flash = Box(50, 50, 70, 70, 0.25)
+    answers, tracker = follow([[flash] if i == 20 else [] for i in range(60)])
+    open_frames = [a.index for a in answers if a.tracked]
+    assert 20 in open_frames
+    assert len(open_frames) < 12
+    assert any(span.reason == "unsure" for span in tracker.review.spans)
+
+
+def test_two_who_cross_keep_their_tracks() -> None:
+    a = [Box(20 + 3 * i, 50, 50 + 3 * i, 80, 0.9) for i in range(60)]
+    b = [Box(200 - 3 * i, 60, 230 - 3 * i, 90, 0.9) for i in range(60)]
+    answers, _ = follow([[b[i], a[i]] if i % 2 else [a[i], b[i]] for i in range(60)])
+    assert {one.track for answer in answers for one in answer.tracked} == {0, 1}
+    for i in (0, 59):
+        of = {one.track: one.box for one in answers[i].tracked}
+        assert of[0].covers(a[i]) == pytest.approx(1)
+        assert of[1].covers(b[i]) == pytest.approx(1)
+
+
+def test_box_is_dilated_with_motion() -> None:
+    still, fast = walk(30, 0), walk(30, 8)
+    calm, _ = follow([[box] for box in still])
+    quick, _ = follow([[box] for box in fast])
+    assert quick[15].boxes[0].width >= still[15].width + 2 * 8
+    assert calm[15].boxes[0].width < still[15].width + 1
+
+
+def test_skipped_frames_are_covered_and_are_no_misses() -> None:
+    truth = walk(61)
+    answers, tracker = follow(
+        [[box] if i % 5 == 0 else None for i, box in enumerate(truth)], every=5
+    )
+    assert all(covered(t, a) > 0.95 for t, a in zip(truth, answers, strict=True))
+    assert tracker.status.looked_at == 13
+    assert tracker.status.bridged == 0
+    assert not any(a.blank for a in answers)
+
+
+GAP = {10, 11, 12}
+
+
+def _with_gap():  # type: ignore[no-untyped-def]
+    return [[] if i in GAP else [box] for i, box in enumerate(walk(30))]
+
+
+def test_policy_blank_blanks_exactly_the_missed_frames() -> None:
+    answers, tracker = follow(_with_gap(), on_miss=OnMiss.BLANK)
+    assert {a.index for a in answers if a.blank} == GAP
+    assert tracker.status.blanked == 3
+
+
+def test_policy_fail_names_the_frame() -> None:
+    with pytest.raises(MissedPersonError, match="on frame 10 the detector missed"):
+        follow(_with_gap(), on_miss=OnMiss.FAIL)
+
+
+def test_policy_hold_blanks_when_no_box_is_credible() -> None:
+    # A small face crosses the picture during the gap: between the two ends it may be anywhere.
+    here = [Box(20 + 16 * i, 50, 60 + 16 * i, 90, 0.9) for i in range(40)]
+    gap = range(8, 24)
+    answers, tracker = follow([[] if i in gap else [box] for i, box in enumerate(here)])
+    assert {one.track for a in answers for one in a.tracked} == {0}, (
+        "the track must be taken up again"
+    )
+    blank = [a.index for a in answers if a.blank]
+    assert blank
+    assert set(blank) < set(gap)
+    assert all(covered(here[i], answers[i]) > 0.95 for i in range(40) if i not in blank)
+    assert any(span.reason == "blank" for span in tracker.review.spans)
+
+
+def test_status_counts_what_happened() -> None:
+    answers, tracker = follow([[], [], *([box] for box in walk(10)), []], lookahead=1, hold=1)
+    status = tracker.status
+    assert (status.frames, status.looked_at, status.empty) == (13, 13, 3)
+    assert status.held == 2
+    assert "found nothing on 3" in str(status)
+    assert len(answers) == 13
+
+
+def test_memory_does_not_depend_on_the_length() -> None:
+    def kept(count: int) -> int:
+        script = [
+            [box.shift(-1.5 * i, 0)] if i % 50 < 30 else [] for i, box in enumerate(walk(count))
+        ]
+        _, tracker = follow(script)
+        return sum(len(track.sightings) for track in tracker._tracks)
+
+    assert kept(3000) <= max(kept(300), 60)
+
+
+def test_stream_gives_back_every_frame_with_its_own_boxes(frames, scripted) -> None:  # type: ignore[no-untyped-def]
+    truth = walk(40)
+    stream = track_boxes(frames(40), scripted([[box] for box in truth[::2]]), every=2, lookahead=4)
+    assert stream.lookahead == 4
+    seen = list(stream)
+    assert [frame.pts for frame, _ in seen] == list(range(40))
+    assert all(covered(truth[i], found) > 0.95 for i, (_, found) in enumerate(seen))
+    assert stream.status.frames == 40
+    assert stream.status.detector == "scripted"
+
+
+@pytest.mark.parametrize("wrong", [{"every": 0}, {"lookahead": -1}, {"every": 5, "lookahead": 2}])
+def test_settings_that_would_leave_frames_open_are_refused(frames, scripted, wrong) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(SfumatoError, match="a skipped frame needs the next look"):
+        track_boxes(frames(3), scripted([]), **wrong)
