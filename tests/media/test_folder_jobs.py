@@ -214,6 +214,8 @@ def test_layouts_that_would_leak_are_refused(tmp_path: Path) -> None:
         run([], tmp_path / "out")
     with pytest.raises(MediaError, match="JSON"):
         run(items, tmp_path / "out", settings={"a": object()})
+    with pytest.raises(MediaError, match="import"):
+        run_job(items, tmp_path / "out", lambda source, target, settings: None, settings={})
     assert not (tmp_path / "out").exists()
 
 

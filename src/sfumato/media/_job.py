@@ -270,7 +270,11 @@ def _weight(source: Path) -> int:
 
 
 def _settings_digest(settings: dict[str, Any], work: Work) -> str:
-    name = f"{getattr(work, '__module__', '')}.{getattr(work, '__qualname__', repr(work))}"
+    name = f"{getattr(work, '__module__', '')}.{getattr(work, '__qualname__', type(work).__name__)}"
+    if "<" in name:
+        raise MediaError(
+            f"Expected a work that another process can import, got {name!r}: define it in a module."
+        )
     try:
         text = json.dumps([__version__, name, settings], sort_keys=True, allow_nan=False)
     except (TypeError, ValueError):

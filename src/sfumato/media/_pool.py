@@ -65,7 +65,7 @@ def run_tasks(
         if not waiting:
             return False
         worker.task = waiting.pop()
-        worker.deadline = time.monotonic() + timeout if timeout else float("inf")
+        worker.deadline = float("inf")
         with suppress(BrokenPipeError, ConnectionResetError):
             # A worker that died before it was asked is seen by the loop below.
             worker.pipe.send((worker.task, tasks[worker.task]))
@@ -78,6 +78,9 @@ def run_tasks(
         while pool:
             for worker in _ready(pool):
                 answer, alive = _collect(worker)
+                if answer is None:  # it has begun: starting a process does not count as work
+                    worker.deadline = time.monotonic() + (timeout or float("inf"))
+                    continue
                 if not alive:
                     pool.remove(worker)
                     if waiting:
@@ -105,11 +108,11 @@ def _ready(pool: list[_Worker]) -> list[_Worker]:
     return [w for w in pool if w in late or w.pipe in signals or w.process.sentinel in signals]
 
 
-def _collect(worker: _Worker) -> tuple[Answer, bool]:
+def _collect(worker: _Worker) -> tuple[Answer | None, bool]:
     try:
         if worker.pipe.poll():
-            number, value, failure = worker.pipe.recv()
-            return Answer(number, value, failure), True
+            message = worker.pipe.recv()
+            return (None if message is None else Answer(*message)), True
     except (EOFError, OSError):
         pass
     _dismiss(worker)
@@ -156,6 +159,7 @@ def _serve(pipe: Connection, work: Callable[..., Any]) -> None:
             return
         value, failure = None, ""
         try:
+            pipe.send(None)
             value = work(*task)
         except SfumatoError as error:
             failure = str(error)

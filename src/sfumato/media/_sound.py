@@ -80,15 +80,17 @@ def read_audio(path: str | os.PathLike[str], rate: int, *, limit_bytes: int = 1 
 
 
 def _mono(path: Path, rate: int) -> Iterator[Samples]:
+    """The mean of all channels (FFmpeg's own mixing would be louder than either channel)."""
     with open_container(path, "audio") as container:
-        resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
+        stream = container.streams.audio[0]
         try:
-            for frame in container.decode(container.streams.audio[0]):
+            resampler = av.AudioResampler(format="fltp", layout=stream.layout, rate=rate)
+            for frame in container.decode(stream):
                 frame.pts = None  # gaps are closed up: windows are about sound, not about clocks
                 for out in resampler.resample(frame):
-                    yield out.to_ndarray().reshape(-1).astype(np.float32)
+                    yield out.to_ndarray().mean(axis=0, dtype=np.float32)
             for out in resampler.resample(None):
-                yield out.to_ndarray().reshape(-1).astype(np.float32)
+                yield out.to_ndarray().mean(axis=0, dtype=np.float32)
         except DECODING_ERRORS as error:
             raise _damaged(error) from None
 
