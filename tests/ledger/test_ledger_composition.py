@@ -123,6 +123,17 @@ def test_a_shard_pays_for_what_touched_it_and_for_nothing_else(
     assert statement.committed_epsilon == (statement.spent_epsilon if commit else 0)
 
 
+def test_the_statement_names_the_assumption_that_only_mixed_releases_need(
+    ledger: Ledger, promise: Callable[..., Guarantee]
+) -> None:
+    ledger.reserve("gym", promise(8.0), key="1")
+    ledger.reserve("gym", promise(SelfComposed(Gaussian(90.0), 2)), key="2")
+    ledger.reserve("gym", promise(NoAccess()), key="public")
+    assert ledger.show("gym").assumptions == ()
+    ledger.reserve("gym", promise(Laplace(20.0)), key="3")
+    assert "not chosen by looking at the outputs" in str(ledger.show("gym"))
+
+
 def test_training_and_releases_share_one_budget(
     ledger: Ledger, promise: Callable[..., Guarantee]
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from sfumato.errors import SfumatoError
 from sfumato.ledger._budget import ALL, Budget
 from sfumato.ledger._chain import GENESIS, Entry, check_follows
-from sfumato.ledger._composition import spent
+from sfumato.ledger._composition import must_be_planned, spent
 from sfumato.ledger._errors import (
     BudgetExceededError,
     KeyConflictError,
@@ -43,6 +43,9 @@ class Account:
             shard: spent(self._events.get(shard, ()), budget.delta, budget.relation)
             for shard in budget.touched(None)
         }
+
+    def must_be_planned(self) -> bool:
+        return any(must_be_planned(events) for events in self._events.values())
 
     def committed_only(self) -> Account:
         """The same data set as if only committed releases had happened (for display only)."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from sfumato.ledger._chain import canonical
-from sfumato.privacy import Composed, Event, NoAccess, Relation, SelfComposed, epsilon_of
+from sfumato.privacy import Composed, Event, Gaussian, NoAccess, Relation, SelfComposed, epsilon_of
 
 ACCOUNTANT = "pld"
 
@@ -41,6 +41,20 @@ def _open(event: Event, times: int, counts: Counter[Event]) -> None:
             _open(event.event, times * event.count, counts)
         case _:
             counts[event] += times
+
+
+def must_be_planned(events: Iterable[Event]) -> bool:
+    """Whether the total assumes that noise and steps were not chosen after seeing earlier outputs.
+
+    What is asked may always depend on earlier outputs; this is about *how much* is asked. Not needed
+    where stopping early is all the freedom there is (equal events), and for Gaussian releases, whose
+    total holds with freely chosen noise (Smith and Thakurta 2022, Koskela, Tobaben, Honkela 2023).
+    """
+    kinds = set(events) - {NoAccess()}
+    counts: Counter[Event] = Counter()
+    for event in kinds:
+        _open(event, 1, counts)
+    return len(kinds) > 1 and not all(isinstance(part, Gaussian) for part in counts)
 
 
 def spent(events: Iterable[Event], delta: float, relation: Relation) -> float:

@@ -29,6 +29,7 @@ class Statement:
     committed_epsilon: float
     by_shard: Mapping[str, float]
     releases: tuple[Reservation, ...]
+    assumptions: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, account: Account) -> Statement:
@@ -40,6 +41,7 @@ class Statement:
             committed_epsilon=max(account.committed_only().spent_by_shard().values()),
             by_shard=by_shard,
             releases=tuple(account.reservations.values()),
+            assumptions=_assumptions(account),
         )
 
     @property
@@ -100,6 +102,8 @@ class Statement:
                 f"NOT COVERED: {_times(len(self.without_guarantee))} without a guarantee ({keys}). "
                 "No number here bounds what was given away by that."
             )
+        if self.assumptions:
+            lines.append(f"Assumes: {'; '.join(self.assumptions)}.")
         lines.append(
             f"Unit {budget.unit}, relation {budget.relation.value}, accountant {ACCOUNTANT}."
         )
@@ -154,9 +158,24 @@ class Statement:
             "by_shard": {name: _finite(value) for name, value in self.by_shard.items()},
             "accountant": ACCOUNTANT,
             "releases": [release.to_json() for release in self.releases],
+            "assumptions": list(self.assumptions),
             "without_guarantee": len(self.without_guarantee),
             "statement": str(self),
         }
+
+
+def _assumptions(account: Account) -> tuple[str, ...]:
+    found = []
+    if account.budget.shards:
+        found.append(
+            f"no unit ({account.budget.unit}) has data in two of the shards "
+            f"{', '.join(account.budget.shards)}"
+        )
+    if account.must_be_planned():
+        found.append(
+            "noise and steps of a release were not chosen by looking at the outputs of earlier ones"
+        )
+    return tuple(found)
 
 
 def _part(epsilon: float, whole: float) -> float:
