@@ -26,6 +26,7 @@ from sfumato.privacy import (
     dpsgd_schedule,
     epsilon_of,
     format_epsilon,
+    format_rate,
     truths,
 )
 
@@ -144,8 +145,8 @@ def _summary(noise: float, promise: Guarantee, check: float) -> Table:
         ("mu-GDP", f"{format_epsilon(promise.mu)}   a Gaussian release that protects no better"),
         (
             "attacker",
-            f"right at most {100 * promise.attacker_power(0.01):.2f} % when wrong 1 % of the time, "
-            f"{100 * promise.attacker_power(0.001):.2f} % when wrong 0.1 %",
+            f"right at most {format_rate(promise.attacker_power(0.01))} when wrong 1 % of the time, "
+            f"{format_rate(promise.attacker_power(0.001))} when wrong 0.1 %",
         ),
     ):
         table.add_row(f"[bold]{name}[/bold]", value)

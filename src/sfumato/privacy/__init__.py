@@ -38,6 +38,7 @@ from sfumato.privacy._guarantee import (
     GuaranteeError,
     NoGuarantee,
     format_epsilon,
+    format_rate,
     promise_from_json,
 )
 from sfumato.privacy._published import PUBLISHED, PublishedSetting, Truth, truths
@@ -89,6 +90,7 @@ __all__ = [
     "epsilon_of",
     "event_from_json",
     "format_epsilon",
+    "format_rate",
     "gdp_mu",
     "promise_from_json",
     "read_card",

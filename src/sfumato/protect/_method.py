@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -71,6 +73,11 @@ class Method(ABC):
     def lookahead(self) -> int: ...
 
     @property
+    def needs_length(self) -> bool:
+        """Whether the number of frames must be known before the promise can be made."""
+        return False
+
+    @property
     @abstractmethod
     def settings(self) -> dict[str, Any]: ...
 
@@ -81,6 +88,19 @@ class Method(ABC):
     @abstractmethod
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         """Protected frames, as many as came and in their order."""
+
+    def remarks(self, shape: Shape) -> list[str]:
+        """What an honest tool says before it runs; from settings and public priors only (R12)."""
+        return []
+
+    @classmethod
+    def accepted_settings(cls) -> dict[str, inspect.Parameter]:
+        """The keyword settings of the constructor, by name."""
+        return {
+            name: parameter
+            for name, parameter in inspect.signature(cls).parameters.items()
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        }
 
     def frames(self, frames: Iterable[Frame], *, count: int | None = None) -> Stream:
         """Protect an iterator of frames; ``count`` is their number where the unit needs it."""
@@ -93,6 +113,14 @@ class Method(ABC):
         promise = self.promise(shape)
         guarded = _same_shape(chain([first], source), shape)
         return Stream(self.transform(guarded, shape), promise, self.lookahead)
+
+    def apply(
+        self, source: str | os.PathLike[str], target: str | os.PathLike[str], *, force: bool = False
+    ) -> Promise:
+        """Protect a video or picture file and write its card; see ``protect.release`` for more."""
+        from sfumato.protect._release import release
+
+        return release(self, source, target, force=force)
 
 
 def _same_shape(frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -21,7 +20,14 @@ from sfumato.privacy import (
     calibrate_gaussian,
 )
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
-from sfumato.protect.video._bases import Basis, Dct3, GaussianProjection, Srht
+from sfumato.protect.video._bases import (
+    CHANNELS,
+    Basis,
+    Dct3,
+    GaussianProjection,
+    Srht,
+    johnson_lindenstrauss,
+)
 from sfumato.protect.video._dprp_published import published_noise
 from sfumato.protect.video._noisy_blocks import PEAK, NoisyBlocks, Prediction, predict_dct
 
@@ -117,6 +123,10 @@ class VideoDprp(Method):
         return self.block
 
     @property
+    def needs_length(self) -> bool:
+        return self.unit.kind in {UnitKind.CLIP, UnitKind.VIDEO}
+
+    @property
     def settings(self) -> dict[str, Any]:
         shared = {
             "epsilon": self.epsilon,
@@ -204,6 +214,23 @@ class VideoDprp(Method):
             self.scale(shape),
         )
 
+    def remarks(self, shape: Shape) -> list[str]:
+        said = []
+        if (prediction := self.predict(shape)) is not None:
+            said.append(f"From public priors: {prediction}.")
+        if self.basis_name != "dct":
+            kept = min(1.0, self.k / (shape.height * shape.width * CHANNELS))
+            distortion = johnson_lindenstrauss(self.k, shape.frames or self.block)
+            said.append(
+                f"A random projection to k = {self.k} keeps {100 * kept:.2g} % of the picture's energy; "
+                f"its Johnson-Lindenstrauss distortion is {distortion:.2g}."
+            )
+        if self.calibration == "published":
+            said += [
+                f"The published noise really gives: {each!r}" for each in self.true_promises(shape)
+            ]
+        return said
+
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         timing: list[Frame] = []
 
@@ -231,8 +258,3 @@ def _random_basis(name: str, height: int, width: int, block: int, k: int, key: i
     generator = np.random.Generator(np.random.Philox(key=key))
     kind = Srht if name == "srht" else GaussianProjection
     return kind(height, width, block=block, k=k, generator=generator)
-
-
-def kept_fraction(k: int, height: int, width: int) -> float:
-    """Share of a picture's energy that a random projection keeps: k / d."""
-    return min(1.0, k / math.prod((height, width, 3)))

@@ -1,0 +1,116 @@
+"""``sfumato protect``: recordings that may be released."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+import yaml
+from rich.markup import escape
+
+from sfumato.cli._output import DRY_RUN, FORCE, JSON, emit
+from sfumato.errors import SfumatoError
+
+app = typer.Typer()
+
+
+@app.command()
+def protect(
+    source: Path = typer.Argument(help="A video, a picture, or a folder of them."),
+    target: Path = typer.Argument(help="The output file, or the folder for the release."),
+    method: str = typer.Option(..., help="One of sfumato methods; chain them with +."),
+    epsilon: float | None = typer.Option(
+        None, help="How much may leak, for methods that prove it."
+    ),
+    delta: float | None = typer.Option(None, help="The small probability of more (1e-5)."),
+    unit: str | None = typer.Option(
+        None, help="What is protected: frame, clip, 'pixels(16, frames=1)'"
+    ),
+    settings: list[str] | None = typer.Option(
+        None, "--set", help="Any other setting of the method, as name=value; repeat it."
+    ),
+    region: str | None = typer.Option(None, help="faces, people, background, or a mask file."),
+    detector: str | None = typer.Option(
+        None, help="Detectors to unite, such as centerface+blazeface."
+    ),
+    on_miss: str | None = typer.Option(None, help="hold, blank or fail when a person is lost."),
+    codec: str = typer.Option("h264", help="h264, or ffv1 / h264rgb for lossless output."),
+    quality: int | None = typer.Option(None, help="x264's constant rate factor, 0 to 51."),
+    keep_audio: bool = typer.Option(False, help="Keep the sound (narrows or voids the guarantee)."),
+    tolerant: bool = typer.Option(False, help="Read damaged recordings as far as possible."),
+    keep_names: bool = typer.Option(False, help="Keep file names (they may identify people)."),
+    workers: int | None = typer.Option(None, help="Processes for a folder (default: all cores)."),
+    ledger: str | None = typer.Option(None, envvar="SFUMATO_LEDGER", help="Ledger file or URL."),
+    dataset: str | None = typer.Option(None, help="The data set's name in the ledger."),
+    key: str | None = typer.Option(None, help="The ledger's key, to release the same again."),
+    acknowledge_no_guarantee: bool = typer.Option(
+        False, help="Release against a finite budget although nothing is proven."
+    ),
+    seed: int | None = typer.Option(None, help="For tests only: the result is not private."),
+    force: bool = FORCE,
+    dry_run: bool = DRY_RUN,
+    as_json: bool = JSON,
+) -> None:
+    """Protect SOURCE and write TARGET with its privacy card; fails if anything was left unprotected."""
+    from sfumato.protect._command import Order, carry_out, dry_run_report
+
+    order = Order(
+        source=source,
+        target=target,
+        method=method,
+        settings=_settings(
+            settings or [],
+            epsilon=epsilon,
+            delta=delta,
+            unit=unit,
+            region=region,
+            detector=detector,
+            on_miss=on_miss,
+            seed=seed,
+        ),
+        codec=codec,
+        quality=quality,
+        keep_audio=keep_audio,
+        tolerant=tolerant,
+        names="keep" if keep_names else "random",
+        workers=workers,
+        force=force,
+        ledger_key=key,
+    )
+    if dry_run:
+        report = dry_run_report(order)
+        emit(as_json, report.payload, *map(escape, report.lines))
+        return
+    spend = _spending(ledger, dataset, order, acknowledge_no_guarantee)
+    report = carry_out(order, spend, lambda sentence: print(sentence, file=sys.stderr))
+    emit(as_json, report.payload, *map(escape, report.lines))
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def _settings(pairs: list[str], **named: Any) -> dict[str, Any]:
+    found = {name: value for name, value in named.items() if value is not None}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise SfumatoError(f"Expected a setting as name=value, got {pair!r}.")
+        found[name.replace("-", "_")] = yaml.safe_load(value)
+    return found
+
+
+def _spending(ledger: str | None, dataset: str | None, order: Any, acknowledged: bool) -> Any:
+    """What to enter before any noise is drawn: the ledger's reservation, if there is a ledger."""
+    if ledger is None and dataset is None:
+        return None
+    if ledger is None or dataset is None:
+        raise SfumatoError("Expected --ledger and --dataset together, got only one of them.")
+    from sfumato.ledger import Ledger
+
+    book = Ledger.open(ledger)
+
+    def spend(promise: Any) -> Any:
+        return book.spending(dataset, promise, key=order.key, acknowledge_no_guarantee=acknowledged)
+
+    return spend

@@ -1,0 +1,146 @@
+"""From one recording to one release: output and card appear together, or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+from sfumato.files import refuse_overwrite
+from sfumato.media import (
+    AUDIO_NOTE,
+    IMAGE_SUFFIXES,
+    Frame,
+    VideoWriter,
+    open_video,
+    read_image,
+    staging_folder,
+    write_image,
+)
+from sfumato.privacy import Card, NoGuarantee, Output, UnitKind, card_path
+from sfumato.protect._method import Method, Promise, ProtectError, Shape
+
+Spend = Callable[[Promise], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True)
+class OutputSettings:
+    """How a protected video is stored; none of it depends on the recording."""
+
+    codec: str = "h264"
+    quality: int | None = None
+    keep_audio: bool = False
+    tolerant: bool = False
+
+
+def shape_of(source: str | os.PathLike[str], *, count: bool, tolerant: bool = False) -> Shape:
+    """Public facts of a recording; ``count`` decodes it once to know its true length."""
+    path = Path(source)
+    if path.suffix.lower() in IMAGE_SUFFIXES:
+        height, width = read_image(path, tolerant=tolerant).shape[:2]
+        return Shape(height, width, 1)
+    with open_video(path, tolerant=tolerant) as reader:
+        info = reader.info
+        frames = sum(1 for _ in reader) if count else None
+        return Shape(info.height, info.width, frames)
+
+
+def release(
+    method: Method,
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    output: OutputSettings | None = None,
+    force: bool = False,
+    spend: Spend | None = None,
+) -> Promise:
+    """Protect one video or picture file; returns what was promised and is written on the card.
+
+    Nothing appears at ``target`` unless every frame was protected and the card was written.
+    ``spend`` is entered with the promise before any noise is drawn (the ledger's reservation).
+    """
+    how = output or OutputSettings()
+    source, target = Path(source), Path(target)
+    for path in (target, card_path(target), card_path(target).with_suffix(".md")):
+        refuse_overwrite(path, force=force)
+    is_picture = source.suffix.lower() in IMAGE_SUFFIXES
+    if is_picture != (target.suffix.lower() in IMAGE_SUFFIXES):
+        raise ProtectError(
+            "Expected a picture as output for a picture and a video for a video, got "
+            f"{source.suffix!r} and {target.suffix!r}: rename the output."
+        )
+    shape = shape_of(source, count=method.needs_length, tolerant=how.tolerant)
+    promise = narrowed_by_sound(method.promise(shape)) if how.keep_audio else method.promise(shape)
+    with (spend or _free)(promise), staging_folder(target) as staging:
+        made = staging / target.name
+        copy = _picture if is_picture else _video
+        copy(method, source, made, shape, how)
+        card = Card(
+            method=method.name,
+            done=f"{'A picture' if is_picture else 'A video'} was protected: {method.summary}.",
+            promise=promise,
+            outputs=(Output.of(made),),
+            settings=method.settings | {"codec": how.codec, "keep_audio": how.keep_audio},
+        )
+        card.write(made)
+        _publish(staging, target, force)
+    return promise
+
+
+def _free(promise: Promise) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+def narrowed_by_sound(promise: Promise) -> Promise:
+    """R14: kept sound is in the clear; it voids a promise about a whole recording."""
+    if isinstance(promise, NoGuarantee):
+        return replace(promise, not_covered=(*promise.not_covered, AUDIO_NOTE))
+    if promise.unit.kind in {UnitKind.PIXELS, UnitKind.FRAME}:
+        return replace(promise, not_covered=(*promise.not_covered, AUDIO_NOTE))
+    return NoGuarantee(
+        mechanism=promise.mechanism,
+        reason=f"The sound was kept, and it is part of {promise.unit.sentence}.",
+        not_covered=(*promise.not_covered, AUDIO_NOTE),
+        randomness=promise.randomness,
+    )
+
+
+def _video(method: Method, source: Path, made: Path, shape: Shape, how: OutputSettings) -> None:
+    audio = source if how.keep_audio else None
+    came = 0
+    with open_video(source, tolerant=how.tolerant) as reader:
+
+        def counted() -> Iterator[Frame]:
+            nonlocal came
+            for frame in reader:
+                came += 1
+                yield frame
+
+        with VideoWriter(
+            made, reader.info, codec=how.codec, quality=how.quality, keep_audio_from=audio
+        ) as writer:
+            for frame in method.frames(counted(), count=shape.frames):
+                writer.write(frame.image, frame.pts)
+            if writer.frames_written != came:
+                raise ProtectError(
+                    f"Expected {came} protected frames, got {writer.frames_written}: "
+                    "nothing was released."
+                )
+
+
+def _picture(method: Method, source: Path, made: Path, shape: Shape, how: OutputSettings) -> None:
+    frame = Frame(read_image(source, tolerant=how.tolerant), 0, Fraction(0))
+    (protected,) = method.frames([frame], count=1)
+    write_image(made, protected.image)
+
+
+def _publish(staging: Path, target: Path, force: bool) -> None:
+    """Cards first, the output last: an output is never seen without its card."""
+    names = sorted(path.name for path in staging.iterdir() if path.name != target.name)
+    for name in (*names, target.name):
+        final = target.with_name(name)
+        refuse_overwrite(final, force=force)
+        os.replace(staging / name, final)

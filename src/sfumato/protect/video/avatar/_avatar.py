@@ -1,0 +1,180 @@
+"""The avatar method: a synthetic person in the place of every real one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.body import Light, SkinnedBody, cast_of
+from sfumato.files import refuse_overwrite
+from sfumato.media import Frame, VideoWriter, open_video, staging_folder
+from sfumato.privacy import Card, NoGuarantee, Output, card_path
+from sfumato.protect._method import Method, Promise, ProtectError, Shape
+from sfumato.protect.video.avatar._found import Finder
+from sfumato.protect.video.avatar._layers import LayerWriter, layer_paths
+from sfumato.protect.video.avatar._replace import Replaced, Rules, replace
+
+NOT_COVERED = (
+    "pose, gait and the way of moving, which the avatar keeps on purpose (a biometric)",
+    "size and position of the person, and with them the silhouette's motion",
+    "shadows and reflections of the person",
+    "voice and other sound, if it is kept",
+    "things that tell who it is: the room, objects held, other people's reactions",
+    "a person whom every detector missed in a frame and its neighbours",
+)
+
+
+class Avatar(Method):
+    """Replaces every person by a rendered virtual one, drawn for each recording by chance.
+
+    Guarantee: none. Whoever knows how a person moves may recognise the motion. What does hold: the
+    pixels of the public mask are written by the renderer alone, so they depend on the recording
+    through pose and camera only; they are what MaskDP may read as public.
+
+    | edge case | what happens |
+    | --- | --- |
+    | a person found but not posed | that region is greyed out, or the run fails (``missed``) |
+    | a person lost for some frames | still erased ``hold`` frames around, the avatar goes on |
+    | nobody found | the recording is released unchanged, and the remarks say so beforehand |
+    | longer than ``window`` frames | worked on in windows; who replaces whom is kept |
+    """
+
+    name: ClassVar[str] = "avatar"
+    summary: ClassVar[str] = "every person replaced by a rendered virtual person"
+    provides: ClassVar[str] = "no guarantee; an exact mask of pixels that the renderer alone wrote"
+
+    def __init__(
+        self,
+        *,
+        body: Literal["anny", "procedural"] = "anny",
+        missed: Literal["blank", "fail"] = "blank",
+        hold: int = 2,
+        grow: float = 0.02,
+        feather: float = 0.012,
+        smooth: float = 1.0,
+        window: int = 240,
+        finder: Finder | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(seed=seed)
+        if missed not in {"blank", "fail"} or body not in {"anny", "procedural"}:
+            raise ProtectError(
+                "Expected missed out of blank and fail, and body out of anny and procedural, got "
+                f"{missed!r} and {body!r}."
+            )
+        if hold < 0 or grow < 0 or feather < 0 or smooth < 0 or window < 1:
+            raise ProtectError(
+                "Expected hold, grow, feather and smooth of at least 0 and a window of at least 1."
+            )
+        self._kind: Literal["anny", "procedural"] = body
+        self._rules = Rules(missed, hold, grow, feather, smooth)
+        self._window = window
+        self._finder = finder
+        self._bodies: tuple[SkinnedBody, ...] | None = None
+
+    @property
+    def lookahead(self) -> int:
+        return self._window
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        finder = self._finder.name if self._finder else "people"
+        return {"body": self._kind, "window": self._window, "finder": finder, **asdict(self._rules)}
+
+    def promise(self, shape: Shape) -> Promise:
+        return NoGuarantee(
+            mechanism="avatar",
+            reason=(
+                "Every person that was found is erased and replaced by a virtual one, but nothing "
+                "bounds what motion, surroundings or a missed frame give away."
+            ),
+            assumptions=(
+                "pixels of the public mask are functions of body, pose, camera and a fixed light; "
+                "masked differential privacy on them is conditional on pose and mask being public",
+            ),
+            not_covered=NOT_COVERED,
+            randomness=self.randomness.label,
+        )
+
+    def remarks(self, shape: Shape) -> list[str]:
+        return [
+            "The avatar keeps pose and gait on purpose; sound, shadows and the room are not covered.",
+            "A recording in which nobody is found is released as it is: look at the output.",
+        ]
+
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        for given, made in self.windows(frames):
+            for frame, image in zip(given, made.frames, strict=True):
+                yield Frame(image, frame.pts, frame.time)
+
+    def windows(self, frames: Iterator[Frame]) -> Iterator[tuple[list[Frame], Replaced]]:
+        """The recording in windows, each with its people replaced."""
+        order = self.randomness.generator().permutation(len(self.bodies))
+        while given := list(islice(frames, self._window)):
+            yield given, self._replaced([frame.image for frame in given], order)
+
+    def _replaced(
+        self, images: Sequence[npt.NDArray[np.uint8]], order: npt.NDArray[np.int64]
+    ) -> Replaced:
+        found = self.finder.find(images)
+        # who stands for whom is a secret permutation: it says nothing about the person
+        chosen = [self.bodies[order[i % len(order)]] for i in range(len(found.tracks))]
+        return replace(np.stack(images), found, chosen, self._rules, Light())
+
+    @property
+    def bodies(self) -> tuple[SkinnedBody, ...]:
+        """The cast, opened when first needed."""
+        if self._bodies is None:
+            self._bodies = cast_of(self._kind)
+        return self._bodies
+
+    @property
+    def finder(self) -> Finder:
+        """Finds people; by default with the bundled detectors."""
+        if self._finder is None:
+            from sfumato.protect.video.avatar._finder import PeopleFinder
+
+            self._finder = PeopleFinder()
+        return self._finder
+
+    def apply(
+        self, source: str | os.PathLike[str], target: str | os.PathLike[str], *, force: bool = False
+    ) -> Promise:
+        """Protect a video file: the video, its public mask and layer, and one card for all."""
+        origin, final = Path(source), Path(target)
+        names = (final, *layer_paths(final), card_path(final), card_path(final).with_suffix(".md"))
+        for path in names:
+            refuse_overwrite(path, force=force)
+        with staging_folder(final) as staging:
+            made = staging / final.name
+            promise = self._write(origin, made)
+            outputs = tuple(Output.of(path) for path in (made, *layer_paths(made)))
+            Card(
+                method=self.name,
+                done="A video was protected: every person found was replaced by a virtual one.",
+                promise=promise,
+                outputs=outputs,
+                settings=self.settings,
+            ).write(made)
+            for path in sorted(staging.iterdir(), key=lambda path: path.name == final.name):
+                refuse_overwrite(final.with_name(path.name), force=force)
+                os.replace(path, final.with_name(path.name))
+        return promise
+
+    def _write(self, origin: Path, made: Path) -> Promise:
+        with open_video(origin) as reader:
+            info = reader.info
+            codec = "ffv1" if made.suffix.lower() == ".mkv" else "h264"
+            with VideoWriter(made, info, codec=codec) as video, LayerWriter(made, info) as layers:
+                for given, replaced in self.windows(iter(reader)):
+                    for t, frame in enumerate(given):
+                        video.write(replaced.frames[t], frame.pts)
+                        layers.write(replaced.public[t], replaced.frames[t])
+            return self.promise(Shape(info.height, info.width, video.frames_written))

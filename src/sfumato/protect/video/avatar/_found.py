@@ -1,0 +1,133 @@
+"""What is known about the people in a recording before they are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.body import INDEX, Camera
+from sfumato.media import Image
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Track:
+    """One person along a recording: joints (T, 24, 3) in the camera's world, NaN where unseen."""
+
+    joints: Floats
+
+    @property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """In which frames the person was found."""
+        return np.asarray(np.isfinite(self.joints).any(axis=(1, 2)))
+
+
+@dataclass(frozen=True)
+class Found:
+    """The people of a recording of T frames.
+
+    ``masks`` (T, H, W) hold every pixel that any detector gives to a person; ``floor`` is the
+    height of the floor in the camera's world, if known.
+    """
+
+    masks: npt.NDArray[np.bool_]
+    tracks: tuple[Track, ...]
+    camera: Camera
+    floor: float | None = None
+
+
+class Finder(Protocol):
+    """Finds people: bundled detectors, files made by other tools, or known truth."""
+
+    name: str
+
+    def find(self, images: Sequence[Image]) -> Found: ...
+
+
+@dataclass(frozen=True)
+class Known:
+    """A finder that was told: for staged recordings, and to hold the pose in tests."""
+
+    found: Found
+    name: str = "known"
+
+    def find(self, images: Sequence[Image]) -> Found:
+        return self.found
+
+
+def place(
+    world: Floats, pixels: Floats, weight: Floats, camera: Camera, *, smooth: float = 1.5
+) -> Floats:
+    """Put hip-centred metric joints (T, J, 3) where the camera saw them at pixels (T, J, 2).
+
+    For each frame the shift s solves, in least squares, f (x + s_x) = (u - c_x)(z + s_z) and the
+    same for y: the pinhole equations multiplied out, linear in s. Returns shifts (T, 3) in the
+    camera's world, smoothed without lag.
+    """
+    from scipy.ndimage import gaussian_filter1d
+
+    seen = world @ camera.rotation.T  # the camera's axes: x right, y down, z away
+    cx, cy = camera.principal
+    u, v = pixels[..., 0] - cx, pixels[..., 1] - cy
+    f, count = camera.focal, len(world)
+    shifts = np.full((count, 3), np.nan)
+    for t in range(count):
+        ok = np.isfinite(seen[t]).all(-1) & np.isfinite(pixels[t]).all(-1) & (weight[t] > 0)
+        if ok.sum() < 4:
+            continue
+        w = np.sqrt(weight[t, ok])
+        zero = np.zeros(ok.sum())
+        left = np.concatenate([
+            np.stack([f * w, zero, -u[t, ok] * w], 1), np.stack([zero, f * w, -v[t, ok] * w], 1)
+        ])  # fmt: skip
+        right = np.concatenate([
+            (u[t, ok] * seen[t, ok, 2] - f * seen[t, ok, 0]) * w,
+            (v[t, ok] * seen[t, ok, 2] - f * seen[t, ok, 1]) * w,
+        ])  # fmt: skip
+        shifts[t] = np.linalg.lstsq(left, right, rcond=None)[0]
+    known = np.isfinite(shifts[:, 0])
+    if not known.any():
+        return shifts
+    times = np.arange(count)
+    full = np.stack([np.interp(times, times[known], shifts[known, k]) for k in range(3)], 1)
+    full[:, 2] = np.maximum(full[:, 2], 0.5)
+    if smooth > 0 and count > 2:
+        full = gaussian_filter1d(full, smooth, axis=0, mode="nearest")
+    return np.asarray(full @ camera.rotation)
+
+
+def outline(joints: Floats, camera: Camera) -> npt.NDArray[np.bool_]:
+    """A generous silhouette (H, W) around one person's joints (24, 3): thick limbs, trunk, head."""
+    import cv2
+
+    canvas = np.zeros((camera.height, camera.width), np.uint8)
+    known = np.isfinite(joints).all(-1)
+    if not known.any():
+        return canvas.astype(bool)
+    seen = camera.to_camera(joints)
+    spots = camera.project(joints)
+    for a, b, thick in _LIMBS:
+        i, j = INDEX[a], INDEX[b]
+        if known[i] and known[j] and seen[i, 2] > 0.1 and seen[j, 2] > 0.1:
+            width = max(1, round(thick * camera.focal / min(seen[i, 2], seen[j, 2])))
+            ends = [(round(float(x)), round(float(y))) for x, y in spots[[i, j]]]
+            cv2.line(canvas, ends[0], ends[1], 255, width)
+    return canvas > 0
+
+
+_LIMBS = tuple(
+    (f"{side}_{a}", f"{side}_{b}", thick)
+    for side in ("left", "right")
+    for a, b, thick in (
+        ("shoulder", "elbow", 0.15), ("elbow", "wrist", 0.13), ("wrist", "hand", 0.14),
+        ("hip", "knee", 0.22), ("knee", "ankle", 0.17), ("ankle", "toe", 0.13),
+        ("shoulder", "hip", 0.22),
+    )
+) + (("left_shoulder", "right_hip", 0.26), ("right_shoulder", "left_hip", 0.26),
+     ("left_shoulder", "right_shoulder", 0.16), ("left_hip", "right_hip", 0.2),
+     ("neck", "crown", 0.25))  # fmt: skip

@@ -1,0 +1,180 @@
+"""Erasing people: first what other frames saw of the background, then what lies around.
+
+With a camera at rest the background is the median of every pixel's uncovered values. With a moving
+camera, frames are aligned by a homography between tracked corners outside people, and a hidden pixel
+takes the median of what the nearest frames show there. What nobody ever saw is filled from around.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+Frames = npt.NDArray[np.uint8]
+Masks = npt.NDArray[np.bool_]
+_STILL = 0.7  # pixels that a camera at rest may seem to move
+_NEIGHBOURS = 24  # frames that a hidden pixel of a moving camera is sought in
+_BLOCK = 64  # rows of the median at a time, to bound memory
+
+
+@dataclass(frozen=True)
+class Erased:
+    """``frames`` without people; ``unseen`` pixels were guessed from their surroundings."""
+
+    frames: Frames
+    unseen: Masks
+    still_camera: bool
+
+
+def erase(frames: Frames, hidden: Masks) -> Erased:
+    """Fill the hidden pixels (T, H, W) of frames (T, H, W, 3)."""
+    warps = camera_motion(frames, hidden)
+    if warps is None:
+        return _erase_still(frames, hidden)
+    return _erase_moving(frames, hidden, warps)
+
+
+def background(frames: Frames, hidden: Masks) -> tuple[Frames, Masks]:
+    """The median picture of what was seen uncovered, and where that was never."""
+    seen = ~hidden
+    never = ~seen.any(axis=0)
+    out = np.zeros(frames.shape[1:], np.uint8)
+    for top in range(0, frames.shape[1], _BLOCK):
+        rows = slice(top, top + _BLOCK)
+        out[rows] = _masked_median(frames[:, rows], seen[:, rows])
+    return out, never
+
+
+def _masked_median(values: Frames, valid: Masks) -> Frames:
+    """The lower median over time of the valid values; 0 where there is none."""
+    ranked = np.where(valid[..., None], values, np.uint8(255)).astype(np.int16)
+    ranked[~valid] = 256
+    ranked.sort(axis=0)
+    count = valid.sum(axis=0)
+    middle = np.maximum((count - 1) // 2, 0)[None, ..., None]
+    picked = np.take_along_axis(ranked, np.broadcast_to(middle, (1, *ranked.shape[1:])), 0)[0]
+    return np.where((count > 0)[..., None], picked, 0).astype(np.uint8)
+
+
+def _erase_still(frames: Frames, hidden: Masks) -> Erased:
+    plate, never = background(frames, hidden)
+    plate = fill_around(plate, never)
+    out = frames.copy()
+    for t in range(len(frames)):
+        # lamps and exposure change: one offset per channel, from what this frame shows uncovered
+        shown = ~hidden[t]
+        shift = np.zeros(3)
+        if shown.any():
+            shift = np.median(frames[t][shown].astype(np.int16) - plate[shown], axis=0)
+        lit = np.clip(plate + shift, 0, 255).astype(np.uint8)
+        out[t][hidden[t]] = lit[hidden[t]]
+    return Erased(out, hidden & never, True)
+
+
+def _erase_moving(frames: Frames, hidden: Masks, warps: list[npt.NDArray[np.float64]]) -> Erased:
+    count, height, width = hidden.shape
+    out, unseen = frames.copy(), np.zeros_like(hidden)
+    for t in range(count):
+        if not hidden[t].any():
+            continue
+        order = np.argsort(np.abs(np.arange(count) - t), kind="stable")[1 : _NEIGHBOURS + 1]
+        looks, valid = [], []
+        for s in order:
+            across = np.linalg.inv(warps[t]) @ warps[s]  # pixels of frame s -> pixels of frame t
+            looks.append(cv2.warpPerspective(frames[s], across, (width, height)))
+            shown = cv2.warpPerspective(
+                (~hidden[s]).astype(np.uint8), across, (width, height), flags=cv2.INTER_NEAREST
+            )
+            valid.append(shown > 0)
+        if not looks:
+            unseen[t] = hidden[t]
+        else:
+            known = np.stack(valid)
+            middle = _masked_median(np.stack(looks), known)
+            found = hidden[t] & known.any(0)
+            out[t][found] = middle[found]
+            unseen[t] = hidden[t] & ~found
+        out[t] = fill_around(out[t], unseen[t])
+    return Erased(out, unseen, False)
+
+
+def fill_around(image: Frames, missing: npt.NDArray[np.bool_]) -> Frames:
+    """Spatial inpainting: a smooth fill from coarse to fine, then fast marching along the rim."""
+    if not missing.any():
+        return image
+    if missing.all():
+        return np.full_like(image, 128)
+    smooth = _pull_push(image.astype(np.float32), ~missing)
+    out = image.copy()
+    out[missing] = np.clip(smooth[missing], 0, 255).astype(np.uint8)
+    # texture continues a little way into the hole; deeper it stays smooth
+    deep = cv2.erode(missing.astype(np.uint8), np.ones((9, 9), np.uint8)) > 0
+    rim = missing & ~deep
+    if rim.any():
+        out = cv2.inpaint(out, rim.astype(np.uint8), 3, cv2.INPAINT_TELEA)
+    return np.asarray(out, dtype=np.uint8)
+
+
+def _pull_push(
+    image: npt.NDArray[np.float32], known: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float32]:
+    """Average known pixels down a pyramid until every cell has a value, then bring them back up."""
+    weight = known.astype(np.float32)
+    levels = [(image * weight[..., None], weight)]
+    while min(levels[-1][1].shape) > 2 and (levels[-1][1] == 0).any():
+        value, share = levels[-1]
+        size = ((share.shape[1] + 1) // 2, (share.shape[0] + 1) // 2)
+        levels.append((
+            cv2.resize(value, size, interpolation=cv2.INTER_AREA),
+            cv2.resize(share, size, interpolation=cv2.INTER_AREA),
+        ))  # fmt: skip
+    value, share = levels[-1]
+    filled = value / np.maximum(share, 1e-6)[..., None]
+    if (share == 0).any():
+        filled[share == 0] = value.sum((0, 1)) / max(float(share.sum()), 1e-6)
+    for value, share in reversed(levels[:-1]):
+        size = (share.shape[1], share.shape[0])
+        above = cv2.resize(filled, size, interpolation=cv2.INTER_LINEAR)
+        trust = np.minimum(share, 1)[..., None]
+        own = value / np.maximum(share, 1e-6)[..., None]
+        filled = trust * own + (1 - trust) * above
+    return np.asarray(filled, dtype=np.float32)
+
+
+def camera_motion(frames: Frames, hidden: Masks) -> list[npt.NDArray[np.float64]] | None:
+    """Homographies that take each frame's pixels to the first frame's, or None for a still camera."""
+    count, height, width = hidden.shape
+    corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
+    warps, total = [np.eye(3)], np.eye(3)
+    grey = [cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY) for frame in frames]
+    moved = 0.0
+    for t in range(1, count):
+        total = total @ _between(grey[t], grey[t - 1], hidden[t - 1] | hidden[t])
+        warps.append(total.copy())
+        there = cv2.perspectiveTransform(corners[None], total)[0]
+        moved = max(moved, float(np.abs(there - corners).max()))
+    return None if moved < _STILL else warps
+
+
+def _between(
+    now: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], hidden: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float64]:
+    """The homography from ``now`` to ``before``; the identity when too little can be tracked."""
+    free = (~hidden).astype(np.uint8)
+    points = cv2.goodFeaturesToTrack(before, 200, 0.01, 7, mask=free)
+    if points is None or len(points) < 12:
+        return np.eye(3)
+    there, ok, _ = cv2.calcOpticalFlowPyrLK(before, now, points, None)
+    good = ok.ravel() == 1
+    if good.sum() < 12:
+        return np.eye(3)
+    shift = np.linalg.norm((there - points)[good], axis=-1)
+    if np.median(shift) < 0.15:  # most of the picture stands still: so does the camera
+        return np.eye(3)
+    found, inliers = cv2.findHomography(there[good], points[good], cv2.RANSAC, 2.0)
+    if found is None or inliers.sum() < 0.4 * good.sum():
+        return np.eye(3)
+    return np.asarray(found, dtype=np.float64)

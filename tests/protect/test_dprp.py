@@ -1,0 +1,302 @@
+"""Video-DPRP: the noise is what was promised, for every change the unit allows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from sfumato.errors import SfumatoError
+from sfumato.media import Frame
+from sfumato.privacy import Bounds, Gaussian, Guarantee, Relation, Unit, epsilon_of
+from sfumato.protect import Shape, get
+from sfumato.protect.video import VideoDprp
+from sfumato.protect.video._bases import Array, Basis, Dct3
+from sfumato.protect.video._dprp_published import PUBLISHED_K, published_noise
+from sfumato.protect.video._noisy_blocks import NoisyBlocks, predict_dct, shrink_bands
+
+SHAPE = Shape(height=12, width=16, frames=8)
+SMALL = {"block": 8, "kept_frames": 3, "kept_size": 4, "k": 40}
+DELTA = 1e-5
+
+
+def method(**changes: Any) -> VideoDprp:
+    settings: dict[str, Any] = {"epsilon": 2.0, "delta": DELTA, "unit": "pixels(4, frames=2)"}
+    return VideoDprp(**(settings | SMALL | changes))
+
+
+def video(frames: int = 8, seed: int = 0) -> list[Frame]:
+    generator = np.random.default_rng(seed)
+    shape = (frames, SHAPE.height, SHAPE.width, 3)
+    pictures = generator.integers(0, 256, shape).astype(np.uint8)
+    return [Frame(picture, number, Fraction(number, 25)) for number, picture in enumerate(pictures)]
+
+
+def changes_of(unit: Unit) -> list[Array]:
+    """Black against white in the unit's worst places: flat, one channel, low-frequency signs."""
+    pixels = unit.pixel_count or SHAPE.height * SHAPE.width
+    frames = unit.frame_count or 8
+    out = []
+    vertical, horizontal = np.indices((SHAPE.height, SHAPE.width))
+    corner = np.zeros((SHAPE.height, SHAPE.width), bool)
+    corner.ravel()[np.argsort((vertical + horizontal).ravel(), kind="stable")[:pixels]] = True
+    row = np.zeros_like(corner)
+    row.ravel()[:pixels] = True
+    for place, start in itertools.product((corner, row), (0, 8 - frames)):
+        change = np.zeros((8, SHAPE.height, SHAPE.width, 3), np.float32)
+        change[start : start + frames, place] = 255
+        one = change.copy()
+        one[..., 1:] = 0
+        signs = change * np.where(horizontal < SHAPE.width / 2, 1, -1)[None, :, :, None]
+        out += [change, one, signs.astype(np.float32)]
+    return out
+
+
+@pytest.mark.parametrize("basis", ["dct", "srht", "gaussian"])
+@pytest.mark.parametrize("unit", ["pixels(4, frames=2)", "pixels(1, frames=1)", "frame", "clip"])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_no_change_within_the_unit_costs_more_than_promised(
+    basis: str, unit: str, epsilon: float
+) -> None:
+    """The exact epsilon of each change, from the coefficients it moves and the noise's scale."""
+    made = method(basis=basis, unit=unit, epsilon=epsilon, seed=1)
+    promise = made.promise(SHAPE)
+    assert isinstance(promise, Guarantee)
+    assert 0.99 * epsilon <= promise.epsilon <= epsilon
+    transform, scale = made.basis(SHAPE), made.scale(SHAPE)
+    moved = max(float(np.linalg.norm(transform.analyse(x))) for x in changes_of(made.unit))
+    event = Gaussian(scale / moved, Bounds.DIFFERENCE)
+    true = epsilon_of(event, DELTA, Relation.REPLACE, "analytic-gaussian")
+    assert true <= epsilon * (1 + 1e-4)
+    if basis == "dct" and unit == "clip":
+        # a white clip against a black one lies in the kept frequencies up to the sign of channels
+        assert true > 0.97 * epsilon
+
+
+class Recording:
+    """A basis that keeps what it was asked to synthesise."""
+
+    name = "recording"
+
+    def __init__(self, inner: Basis) -> None:
+        self.inner = inner
+        self.clean: list[Array] = []
+        self.noisy: list[Array] = []
+
+    @property
+    def block(self) -> int:
+        return self.inner.block
+
+    @property
+    def coefficients(self) -> int:
+        return self.inner.coefficients
+
+    def gain(self, pixels: int, frames: int) -> float:
+        return self.inner.gain(pixels, frames)
+
+    def analyse(self, block: Array) -> Array:
+        self.clean.append(self.inner.analyse(block))
+        return self.clean[-1]
+
+    def synthesise(self, coefficients: Array) -> Array:
+        self.noisy.append(coefficients.copy())
+        return self.inner.synthesise(coefficients)
+
+
+def noise_of(made: VideoDprp, monkeypatch: pytest.MonkeyPatch, frames: int) -> npt.NDArray[Any]:
+    """The noise that a whole release really added, block by block, in units of the scale."""
+    recording = Recording(made.basis(SHAPE))
+    monkeypatch.setattr(made, "basis", lambda shape: recording)
+    assert len(list(made.frames(video(frames)))) == frames
+    noise = np.stack(recording.noisy) - np.stack(recording.clean)
+    return np.asarray(noise / made.scale(replace(SHAPE, frames=frames)))
+
+
+@pytest.mark.parametrize("basis", ["dct", "srht", "gaussian"])
+def test_noise_is_standard_normal_and_independent_everywhere(
+    basis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = method(basis=basis, shrink=False, seed=7)
+    noise = noise_of(made, monkeypatch, frames=8 * 60)
+    assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-4
+    blocks = noise.reshape(60, -1)
+    per_coefficient = (blocks**2).sum(axis=0)
+    assert stats.chi2(60).cdf(per_coefficient.min()) > 1e-6
+    assert stats.chi2(60).sf(per_coefficient.max()) > 1e-6
+    correlation = np.corrcoef(blocks.T)
+    np.fill_diagonal(correlation, 0)
+    # Fisher: |r| beyond 6.5 / sqrt(57) has probability below 1e-10 for each of < 1e5 pairs
+    assert np.abs(correlation).max() < np.tanh(6.5 / math.sqrt(57))
+
+
+def test_operating_system_entropy_never_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = method(shrink=False), method(shrink=False)
+    first, second = (noise_of(each, monkeypatch, 8).ravel() for each in (one, two))
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.5
+    assert one.promise(SHAPE).is_private
+
+
+def test_output_depends_on_the_video_only_through_the_noised_coefficients() -> None:
+    """Pixels that the kept frequencies do not see may change at will (no private maximum, R12)."""
+    frames = video()
+    hidden = [replace(frame, image=frame.image.copy()) for frame in frames]
+    for frame, original in zip(hidden, frames):
+        frame.image[:] = 100
+        original.image[:] = 100
+        frame.image[0, 0], frame.image[5, 5] = 250, 0
+        original.image[0, 0], original.image[5, 5] = 125, 125
+    settings = {"kept_frames": 1, "kept_size": 1, "seed": 3, "unit": "pixels(1, frames=1)"}
+    one = [frame.image for frame in method(**settings).frames(hidden)]
+    two = [frame.image for frame in method(**settings).frames(frames)]
+    np.testing.assert_allclose(np.stack(one).astype(int), np.stack(two).astype(int), atol=1)
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 20])
+def test_every_frame_comes_back_once_with_its_own_time(count: int) -> None:
+    stream = method(seed=0).frames(video(count))
+    with pytest.raises(SfumatoError, match="read it to the end"):
+        _ = stream.guarantee
+    out = list(stream)
+    assert [frame.pts for frame in out] == list(range(count))
+    assert all(frame.image.shape == (12, 16, 3) for frame in out)
+    assert isinstance(stream.guarantee, Guarantee)
+    assert not stream.guarantee.is_private
+
+
+def test_each_frame_enters_exactly_one_block() -> None:
+    """R11: overlapping blocks would release a frame twice."""
+    recording = Recording(Dct3(12, 16, block=8, kept_frames=8, kept_size=16))
+    noisy = NoisyBlocks(recording, 1e-6, np.random.default_rng(0))
+    frames = [frame.image for frame in video(20)]
+    out = list(noisy(iter(frames)))
+    np.testing.assert_array_equal(np.stack(out), np.stack(frames))
+    assert len(recording.clean) == 3
+
+
+def test_longer_units_need_more_noise_even_across_blocks() -> None:
+    shape = replace(SHAPE, frames=80)
+    scales = [method(unit=f"pixels(4, frames={n})").scale(shape) for n in (1, 8, 16, 80)]
+    assert scales == sorted(scales)
+    assert scales[3] == pytest.approx(scales[1] * math.sqrt(10), rel=1e-9)
+    whole = method(unit="video").scale(shape)
+    assert whole == pytest.approx(method(unit="frame(80)").scale(shape), rel=1e-12)
+
+
+def test_units_without_an_extent_are_refused() -> None:
+    with pytest.raises(SfumatoError, match="must be known first"):
+        method(unit="clip").frames(video())
+    with pytest.raises(SfumatoError, match="Expected the unit"):
+        method(unit="record").promise(SHAPE)
+    with pytest.raises(SfumatoError, match="got more"):
+        list(method(unit="clip").frames(video(9), count=8))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "sigma_1", "sigma_2"), [(2, 13.85, 88.9), (5, 6.148, 56.2), (8, 4.189, 44.5)]
+)
+def test_published_theorems_to_the_letter(epsilon: float, sigma_1: float, sigma_2: float) -> None:
+    noise = published_noise(epsilon, 1e-4, PUBLISHED_K["32x32"])
+    assert noise.sigma_1 == pytest.approx(sigma_1, rel=1e-3)
+    assert noise.sigma_2 == pytest.approx(sigma_2, abs=0.05)
+
+
+def test_published_noise_is_shown_with_its_true_epsilon() -> None:
+    made = method(basis="gaussian", calibration="published", epsilon=2.0, unit="frame", seed=0)
+    promise = made.promise(SHAPE)
+    assert isinstance(promise, Guarantee)
+    sound = method(basis="gaussian", epsilon=2.0, unit="frame", seed=0)
+    assert promise.epsilon > 1000 * 2.0
+    assert made.scale(SHAPE) < sound.scale(SHAPE) / 100
+    truth = {str(each.unit): each.epsilon for each in made.true_promises(SHAPE)}
+    assert truth["pixels(16, frames=1)"] < truth["frame"] < truth["video"]
+
+
+def test_repaired_line_ten_does_not_depend_on_the_covariance() -> None:
+    """P~ V (R V)^+ = P~ R^+ for orthogonal V (J1): what the published basis computes."""
+    generator = np.random.default_rng(5)
+    matrix = generator.standard_normal((60, 9))
+    turned, _ = np.linalg.qr(generator.standard_normal((9, 9)))
+    projected = generator.standard_normal((4, 9))
+    line_ten = projected @ turned @ np.linalg.pinv(matrix @ turned)
+    np.testing.assert_allclose(line_ten, projected @ np.linalg.pinv(matrix), atol=1e-12)
+
+
+def test_prediction_tells_useful_from_useless() -> None:
+    """SOUNDNESS 5.3: 16 pixels of a frame leave a picture, a whole clip leaves nothing."""
+    shape = Shape(240, 320, 64)
+    settings = {"epsilon": 2.0, "delta": 1e-4, "block": 64}
+    few = VideoDprp(**settings, unit="pixels(16, frames=1)").predict(shape)
+    clip = VideoDprp(**settings, unit="clip").predict(shape)
+    assert few is not None
+    assert clip is not None
+    assert few.useful
+    assert not clip.useful
+    assert "nothing useful" in str(clip)
+
+
+def test_prediction_agrees_with_what_a_picture_of_the_prior_gives() -> None:
+    """A random picture drawn from the prior itself, protected and compared."""
+    height, width, block = 48, 64, 8
+    generator = np.random.default_rng(0)
+    full = Dct3(height, width, block=block, kept_frames=block, kept_size=width)
+    scale = 120.0
+    errors, greys = [], []
+    for _ in range(20):
+        vertical, horizontal = np.arange(height) / 2, np.arange(width) / 2
+        squared = vertical[:, None] ** 2 + horizontal[None, :] ** 2
+        squared[0, 0] = np.inf
+        spatial = 1 / squared
+        spatial *= 60**2 * height * width / spatial.sum()
+        spatial[0, 0] = 40**2 * height * width
+        temporal = 1 / (1 + np.arange(block) ** 2.0)
+        temporal *= block / temporal.sum()
+        power = np.sqrt(temporal[:, None, None] * spatial)[..., None]
+        truth = full.synthesise(
+            (power * generator.standard_normal((block, height, width, 3))).astype(np.float32)
+        )
+        basis = Dct3(height, width, block=block, kept_frames=2, kept_size=16)
+        noisy = basis.analyse(truth)
+        noisy += scale * generator.standard_normal(noisy.shape).astype(np.float32)
+        back = basis.synthesise(shrink_bands(noisy, scale))
+        errors.append(np.mean((back - truth) ** 2))
+        greys.append(np.mean(truth**2))
+    predicted = predict_dct(height, width, block, 2, 16, scale)
+    measured = 10 * math.log10(255**2 / np.mean(errors))
+    assert predicted.psnr == pytest.approx(measured, abs=1.0)
+    assert predicted.grey_psnr == pytest.approx(10 * math.log10(255**2 / np.mean(greys)), abs=1.0)
+
+
+def test_shrinkage_never_makes_pure_noise_louder_and_keeps_a_strong_signal() -> None:
+    generator = np.random.default_rng(1)
+    noise = generator.standard_normal((4, 8, 8, 3)).astype(np.float32)
+    assert np.linalg.norm(shrink_bands(noise, 1.0)) < 0.5 * np.linalg.norm(noise)
+    np.testing.assert_allclose(shrink_bands(noise + 1000, 1.0), noise + 1000, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"basis": "wavelet"}, "basis out of dct, srht, gaussian"),
+        ({"calibration": "published"}, "belongs to the basis gaussian"),
+        ({"kept_frames": 9}, "kept frames <= block"),
+        ({"epsilon": 0.0}, "psilon"),
+        ({"delta": 0.0}, "elta"),
+        ({"unit": "frame", "relation": "add-remove"}, "relation"),
+    ],
+)
+def test_bad_settings_get_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(SfumatoError, match=sentence):
+        method(**changes)
+
+
+def test_registry_finds_it_and_names_the_choices() -> None:
+    assert get("dprp") is VideoDprp
+    with pytest.raises(SfumatoError, match="dprp"):
+        get("magic")
