@@ -17,6 +17,7 @@ from sfumato.media._clock import Clock, has_variable_rate
 from sfumato.media._colour import degrees, orientation, to_rgb, turn
 from sfumato.media._container import DECODING_ERRORS, MAX_PIXELS, cause, open_container
 from sfumato.media._errors import MediaError
+from sfumato.media._ffv1 import SliceCheck
 from sfumato.media._info import Frame, VideoInfo
 
 _LONGEST = 1 << 40  # seconds; a header that claims more claims nothing
@@ -52,6 +53,8 @@ class VideoReader:
             opened = open_container(self._path, "video", tolerant=tolerant)
             self._container = stack.enter_context(opened)
             self._stream = self._prepare(self._container.streams.video[0])
+            ffv1 = self._stream.codec_context.name == "ffv1"
+            self._slices = SliceCheck() if ffv1 else None
             self._clock = Clock(self._container.format.name, self._stream)
             self._decoded = self._decode()
             self._next = next(self._decoded, None)
@@ -143,6 +146,9 @@ class VideoReader:
             self.damage.end_missing = True
 
     def _decode_packet(self, packet: Any) -> Iterator[Any]:
+        if self._slices and packet.size and not self._slices.sound(bytes(packet)):
+            self._lose("packets as they were written", "one whose checksum differs")
+            self.damage.frames_corrupt += 1
         try:
             frames = packet.decode()
         except DECODING_ERRORS as error:
