@@ -232,14 +232,13 @@ def _cells(edges: Array, weights: Array, means: Array) -> tuple[Array, float, fl
 def _laplace(epsilon: float, interval: float) -> Losses:
     """Lap(0, 1) against Lap(epsilon, 1): atoms at both ends and e^{-|x|}/2 between them."""
     first, last = math.floor(-epsilon / interval) - 1, math.ceil(epsilon / interval)
-    grid = np.clip(_edges(first, last, interval), -epsilon, epsilon)
-    # loss > t exactly when x < (epsilon - t)/2; closed on the side of the atoms
-    where = (epsilon - grid) / 2
-    p_above = np.where(grid >= epsilon, 0.0, -np.expm1(-where) / 2 + 0.5)
-    q_above = np.where(grid >= epsilon, 0.0, np.exp(where - epsilon) / 2)
-    p_above[grid <= -epsilon] = 1.0 - math.exp(-epsilon) / 2
-    q_above[grid <= -epsilon] = 0.5
-    p_above[0] = q_above[0] = 1.0
+    grid = _edges(first, last, interval)
+    # loss > t exactly when x < (epsilon - t)/2, for t between the atoms at both ends
+    where = (epsilon - np.clip(grid, -epsilon, epsilon)) / 2
+    inside = grid < epsilon
+    p_above = np.where(inside, 1 - np.exp(-where) / 2, 0.0)
+    q_above = np.where(inside, np.exp(where - epsilon) / 2, 0.0)
+    p_above[grid < -epsilon] = q_above[grid < -epsilon] = 1.0
     return _from_survival(first, interval, p_above, q_above)
 
 
