@@ -1,8 +1,25 @@
 """Training with a promise: the private step, its switches, plans and the trainer."""
 
+from sfumato.learn._checkpoint import CheckpointError
 from sfumato.learn._clipped import clipped_gradient
+from sfumato.learn._features import (
+    FEATURE_MAPS,
+    Blur,
+    FeatureMap,
+    FeatureMapError,
+    Invertibility,
+    LowFrequency,
+    Pixelate,
+)
+from sfumato.learn._methods import METHODS, PRESETS, Method, MethodError, Preset, plan_for
+from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule, Sgd
+from sfumato.learn._plan import Plan, PlanError
+from sfumato.learn._prepare import AsIs, Preparation, PreparationError, VideoClips
 from sfumato.learn._probe import RouteChoice, route_of
-from sfumato.learn._speed import Route, Speed
+from sfumato.learn._projector import Projector, ProjectorError, Subspace
+from sfumato.learn._sampling import OwnersError
+from sfumato.learn._speed import Route, Speed, SpeedError
+from sfumato.learn._trainer import Progress, Run, TrainingError, cross_entropy, train
 from sfumato.learn._validate import (
     BatchNormError,
     ChangingBufferError,
@@ -11,17 +28,58 @@ from sfumato.learn._validate import (
     ModelError,
     ReducedLossError,
 )
+from sfumato.learn._views import BLANK, MaskedPixels, PublicView, ViewError, blanked
 
 __all__ = [
+    "BLANK",
+    "FEATURE_MAPS",
+    "METHODS",
+    "PRESETS",
+    "Adam",
+    "AsIs",
     "BatchNormError",
+    "Blur",
     "ChangingBufferError",
+    "CheckpointError",
+    "FeatureMap",
+    "FeatureMapError",
+    "Invertibility",
     "LossError",
+    "LowFrequency",
+    "MaskedPixels",
+    "Method",
+    "MethodError",
     "MixedRecordsError",
     "ModelError",
+    "Optimizer",
+    "OptimizerError",
+    "OwnersError",
+    "Pixelate",
+    "Plan",
+    "PlanError",
+    "Preparation",
+    "PreparationError",
+    "Preset",
+    "Progress",
+    "Projector",
+    "ProjectorError",
+    "PublicView",
     "ReducedLossError",
     "Route",
     "RouteChoice",
+    "Run",
+    "Schedule",
+    "Sgd",
     "Speed",
+    "SpeedError",
+    "Subspace",
+    "TrainingError",
+    "VideoClips",
+    "ViewError",
+    "blanked",
     "clipped_gradient",
+    "cross_entropy",
+    "plan_for",
     "route_of",
+    "train",
 ]

@@ -130,7 +130,7 @@ def by_func(
     with warnings.catch_warnings():
         # attention has no batching rule on the CPU: slower, and said once by the route's name
         warnings.filterwarnings("ignore", message="There is a performance drop")
-        gradients = every(values, split[0], split[1], rows.weights)  # type: ignore[call-arg]
+        gradients = every(values, split[0], split[1], rows.weights)
     squares = sum(g.reshape(rows.records, -1).square().sum(1) for g in gradients.values())
     norms = torch.as_tensor(squares).sqrt()
     weights = clip_factors(norms, clip_norm)

@@ -1,0 +1,62 @@
+"""Unit person: all records of a sampled owner are one contribution, clipped together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from sfumato.learn._clipped import micro_batch
+from sfumato.learn._contributions import clip_factors
+from sfumato.learn._probe import choose
+from sfumato.learn._routes import Loss, Rows, Sums, record_losses
+from sfumato.learn._speed import Route, Speed
+from sfumato.learn._validate import check_layers, trainable
+
+
+def mean_gradient(
+    model: nn.Module, loss: Loss, rows: Rows, speed: Speed, *, checked: bool = False
+) -> Sums:
+    """Gradient of the mean loss over records, a few at a time: nothing is clipped."""
+    parameters = trainable(model)
+    if not checked:
+        check_layers(model)
+    choice = choose(model, loss, rows, parameters, Route.LOOP)
+    size = micro_batch(choice, speed)
+    total = [torch.zeros_like(p) for p in parameters.values()]
+    for start in range(0, rows.records, size):
+        piece = rows.some(start, min(start + size, rows.records))
+        with torch.enable_grad():
+            value = record_losses(model, loss, piece).sum() / rows.records
+            found = torch.autograd.grad(value, list(parameters.values()), allow_unused=True)
+        for whole, part in zip(total, found):
+            if part is not None:
+                whole += part
+    return dict(zip(parameters, total))
+
+
+def clipped_persons(
+    model: nn.Module, loss: Loss, persons: Iterable[Rows | None], clip_norm: float, speed: Speed
+) -> tuple[Sums, Tensor]:
+    """Sum over persons of the mean gradient over their records, clipped to ``clip_norm``.
+
+    A person's whole gradient is formed before it is clipped, so a person with a thousand records
+    moves the sum no further than a person with one.
+    """
+    sums = {name: torch.zeros_like(p) for name, p in trainable(model).items()}
+    norms = []
+    for rows in persons:
+        if rows is None:
+            continue
+        own = mean_gradient(model, loss, rows, speed)
+        norm = torch.stack([part.norm() for part in own.values()]).norm()
+        if not bool(torch.isfinite(norm)):
+            norms.append(torch.tensor(math.inf))
+            continue
+        norms.append(norm)
+        factor = clip_factors(norm, clip_norm)
+        for name, part in own.items():
+            sums[name] += factor * part
+    return sums, torch.stack(norms) if norms else torch.zeros(0)

@@ -1,0 +1,282 @@
+"""One frozen plan yields sampler, noise, event and Guarantee together; nothing else sets the noise."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sfumato.errors import SfumatoError
+from sfumato.learn._features import FeatureMap
+from sfumato.learn._projector import Subspace
+from sfumato.learn._views import MaskedPixels, PublicView
+from sfumato.privacy import (
+    Event,
+    Gaussian,
+    Guarantee,
+    NoAccess,
+    NoGuarantee,
+    PoissonSampled,
+    Relation,
+    SelfComposed,
+    SharedBatch,
+    Unit,
+    UnitKind,
+    calibrate_dpsgd,
+)
+
+_UNITS_WITHOUT_VIEW = {UnitKind.RECORD, UnitKind.CLIP, UnitKind.VIDEO, UnitKind.PERSON}
+
+
+class PlanError(SfumatoError):
+    """A plan whose promise would not be true."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What will be promised and how training keeps it.
+
+    **Guarantee** (``.guarantee``): ``steps`` times, every unit takes part with probability
+    ``batch / records``, its contribution is clipped to ``clip_norm``, Gaussian noise of
+    ``noise_multiplier * clip_norm`` is added to the sum and the sum divided by the constant
+    ``batch``. The noise multiplier is calibrated to ``epsilon`` and cannot be passed in.
+
+    ``records`` is a constant of the plan (persons, with unit person), not the length of the data.
+
+    | case | result |
+    | --- | --- |
+    | public view with unit record, clip, person, or relation add-remove | refused (R1) |
+    | ``epsilon=inf`` | plain training; ``.guarantee`` is a NoGuarantee |
+    | ``epsilon=0`` with a public view | the private stream is off: 0 at that unit, infinite for the record |
+    | ``as_published=True`` | MaskDP's shared batch; ``.guarantee`` carries its true epsilon (Lemma D) |
+    """
+
+    epsilon: float
+    delta: float
+    records: int
+    batch: int
+    steps: int
+    clip_norm: float
+    relation: Relation
+    unit: Unit
+    public_view: PublicView | None = None
+    clips: int = 1
+    projector: Subspace | None = None
+    as_published: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        object.__setattr__(self, "unit", Unit.parse(self.unit))
+        for name in ("records", "batch", "steps", "clips"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise PlanError(f"Expected {name} as a whole number >= 1, got {value!r}.")
+        if self.batch > self.records:
+            raise PlanError(
+                f"Expected a batch of at most {self.records}, the number of "
+                f"{'persons' if self.by_person else 'records'}, got {self.batch}."
+            )
+        if isinstance(self.epsilon, bool) or math.isnan(self.epsilon) or self.epsilon < 0:
+            raise PlanError(f"Expected epsilon >= 0 (inf for no privacy), got {self.epsilon!r}.")
+        if self.is_private and not 0 < self.delta < 1:
+            raise PlanError(f"Expected 0 < delta < 1, got {self.delta!r}.")
+        if self.is_private and not (math.isfinite(self.clip_norm) and self.clip_norm > 0):
+            raise PlanError(f"Expected a finite clip_norm > 0, got {self.clip_norm!r}.")
+        self._check_view()
+        if self.epsilon == 0 and self.public_view is None:
+            raise PlanError(
+                "Expected epsilon > 0, got 0: only training on a public view reads nothing private; "
+                "name one, or choose a positive epsilon."
+            )
+        if self.as_published and not (self.is_private and self.public_view is not None):
+            raise PlanError(
+                "Expected a public view and a finite epsilon with as_published: it names the shared "
+                "batch of the published MaskDP and FDP, which other methods do not have."
+            )
+
+    def _check_view(self) -> None:
+        """R1: beside an un-noised view, presence and label are public whatever the noise."""
+        view, unit = self.public_view, self.unit
+        if view is None:
+            if unit.has_public_view:
+                raise PlanError(
+                    f"Expected a public view for unit {unit}, got none: name the view, or state the "
+                    "stronger unit record."
+                )
+            if unit.kind not in _UNITS_WITHOUT_VIEW:
+                raise PlanError(
+                    f"Expected unit record, clip, video or person, got {unit}: a whole record is "
+                    "clipped at once, so state that."
+                )
+        else:
+            fits = (
+                unit.kind is UnitKind.MASKED_TOKENS
+                if isinstance(view, MaskedPixels)
+                else unit == Unit.features(view.name)
+            )
+            if not fits:
+                wanted = (
+                    "masked-tokens" if isinstance(view, MaskedPixels) else f"features({view.name})"
+                )
+                raise PlanError(
+                    f"Expected unit {wanted} beside the public view, got {unit}: the view is shown "
+                    "without noise, so nothing larger is protected (R1)."
+                )
+        unit.check(self.relation)
+
+    # -- what follows from the fields ------------------------------------------------------------
+
+    @property
+    def is_private(self) -> bool:
+        """True when a private stream runs under clipping and noise."""
+        return 0 < self.epsilon < math.inf
+
+    @property
+    def by_person(self) -> bool:
+        return self.unit.kind is UnitKind.PERSON
+
+    @property
+    def sampling_rate(self) -> float:
+        return self.batch / self.records
+
+    @property
+    def divisor(self) -> float:
+        """The constant q N; never the realised batch size (Lemma C)."""
+        return float(self.batch)
+
+    @cached_property
+    def noise_multiplier(self) -> float:
+        """Noise over clip norm, calibrated to epsilon; 0 where nothing private is noised."""
+        if not self.is_private:
+            return 0.0
+        if self.as_published:  # the papers: add-remove, RDP
+            relation, accountant = Relation.ADD_REMOVE, "rdp"
+        else:
+            relation, accountant = self.relation, "pld"
+        return calibrate_dpsgd(
+            self.epsilon, self.delta, self.sampling_rate, self.steps, relation, accountant
+        )
+
+    @property
+    def noise_deviation(self) -> float:
+        """Standard deviation of the noise on the *sum* of clipped gradients."""
+        return self.noise_multiplier * self.clip_norm if self.is_private else 0.0
+
+    @property
+    def event(self) -> Event:
+        return self.event_after(self.steps)
+
+    def event_after(self, steps: int) -> Event:
+        """The event of the first ``steps`` steps."""
+        if self.epsilon == 0 or steps == 0:
+            return NoAccess()
+        if not self.is_private:
+            raise PlanError(
+                "Expected a finite epsilon for an event, got infinity: no noise is added."
+            )
+        noise = Gaussian(self.noise_multiplier)
+        if self.as_published:
+            return SharedBatch(self.sampling_rate, noise, steps)
+        return SelfComposed(PoissonSampled(self.sampling_rate, noise), steps)
+
+    @cached_property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        """What may be said about the trained model."""
+        if math.isinf(self.epsilon):
+            return NoGuarantee(
+                mechanism=self.mechanism,
+                reason="Training added no noise: epsilon is infinite.",
+                not_covered=("every record used in training",),
+            )
+        return Guarantee(
+            mechanism=self.mechanism,
+            unit=self.unit,
+            relation=self.relation,
+            delta=self.delta if self.is_private else 0.0,
+            event=self.event,
+            accountant="pld",
+            assumptions=self._assumptions(),
+            not_covered=self._not_covered(),
+            public=self._public(),
+        )
+
+    @property
+    def mechanism(self) -> str:
+        """The method's name, made of its switches."""
+        if math.isinf(self.epsilon):
+            return "sgd"
+        view = self.public_view
+        if self.epsilon == 0:
+            return "public-only training"
+        parts = ["person-" if self.by_person else ""]
+        match view:
+            case None:
+                parts.append("projected dp-sgd" if self.projector else "dp-sgd")
+            case MaskedPixels():
+                parts.append("maskdp-sgd" + (" with projection" if self.projector else ""))
+            case _:
+                parts.append("feature-projective dp-sgd" if self.projector else "feature dp-sgd")
+        if self.clips > 1:
+            parts.append(f", {self.clips} clips a record")
+        if self.as_published:
+            parts.append(", as published (one batch for both streams)")
+        return "".join(parts)
+
+    def _assumptions(self) -> tuple[str, ...]:
+        said = []
+        if self.is_private:
+            said.append(
+                f"every {'person' if self.by_person else 'record'} is sampled with probability "
+                f"{self.sampling_rate:.6g} in each of {self.steps} steps, and nobody learns who was"
+            )
+        if self.by_person:
+            said.append("every record names its one owner truthfully")
+        elif self.unit.kind in {UnitKind.CLIP, UnitKind.VIDEO}:
+            said.append(f"every record is one {self.unit.kind.value}")
+        if isinstance(self.public_view, MaskedPixels):
+            said.append("the masks were not computed from private pixels")
+        return tuple(said)
+
+    def _not_covered(self) -> tuple[str, ...]:
+        said = ["settings, classes or checkpoints chosen by looking at private data"]
+        if not self.by_person:
+            said.append("people who own several records")
+        if isinstance(self.public_view, MaskedPixels):
+            said.append("whoever is visible in public pixels, and the silhouette that a mask shows")
+        if isinstance(self.public_view, FeatureMap) and self.public_view.warning:
+            said.append(self.public_view.warning)
+        if self.delta > 1 / self.records:
+            said.append("a delta above 1/records allows a rare full disclosure of one record")
+        said.append("attacks on floating-point sampling of the noise")
+        return tuple(said)
+
+    def _public(self) -> tuple[str, ...]:
+        said = [f"the constant {self.records} and the training settings"]
+        if self.projector is not None:
+            said.append(f"the {self.projector.samples} records that the projector uses")
+        return tuple(said)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; enough to tell whether a resumed run follows the same plan."""
+        view, subspace = self.public_view, self.projector
+        return {
+            "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
+            "delta": self.delta,
+            "records": self.records,
+            "batch": self.batch,
+            "steps": self.steps,
+            "clip_norm": "inf" if math.isinf(self.clip_norm) else self.clip_norm,
+            "relation": self.relation.value,
+            "unit": str(self.unit),
+            "public_view": None if view is None else repr(view),
+            "clips": self.clips,
+            "projector": None if subspace is None else subspace.name,
+            "as_published": self.as_published,
+        }
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()

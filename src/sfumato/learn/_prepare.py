@@ -1,0 +1,91 @@
+"""From decoded pixels to what a model eats: frames chosen, resized, scaled by constants.
+
+Nothing here looks at statistics of the data: means and deviations are settings. Masks are applied
+*before* any of this (SOUNDNESS F8), which is why no preparation can carry a private pixel into a
+public view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sfumato.errors import SfumatoError
+
+Array = npt.NDArray[Any]
+
+
+class PreparationError(SfumatoError):
+    """A record that does not fit its preparation."""
+
+
+class Preparation(Protocol):
+    """``prepare(x, clips)``: a tensor for the model, with a leading axis of clips if clips > 1."""
+
+    def __call__(self, x: Array, clips: int) -> Tensor: ...
+
+    def mask(self, mask: npt.NDArray[np.bool_], clips: int) -> Tensor:
+        """The public mask at the model's resolution: True where every source pixel is public."""
+
+
+@dataclass(frozen=True)
+class AsIs:
+    """Values as float32; with several clips the record brings them on its first axis."""
+
+    def __call__(self, x: Array, clips: int) -> Tensor:
+        if clips > 1 and (x.ndim == 0 or x.shape[0] != clips):
+            raise PreparationError(
+                f"Expected {clips} clips on a record's first axis, got shape {x.shape}."
+            )
+        return torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+
+    def mask(self, mask: npt.NDArray[np.bool_], clips: int) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(mask))
+
+
+@dataclass(frozen=True)
+class VideoClips:
+    """Video (T, H, W, C) bytes to clips (C, frames, height, width), scaled to mean 0.
+
+    Clip k of K starts k/K of a stride later, so several clips show different frames of the video.
+    """
+
+    frames: int = 8
+    height: int = 64
+    width: int = 64
+    mean: float = 0.45
+    deviation: float = 0.225
+
+    def __call__(self, x: Array, clips: int) -> Tensor:
+        if x.ndim != 4:
+            raise PreparationError(f"Expected video (T, H, W, C), got shape {x.shape}.")
+        made = [self._clip(x[self._times(len(x), k, clips)]) for k in range(clips)]
+        return made[0] if clips == 1 else torch.stack(made)
+
+    def _clip(self, frames: Array) -> Tensor:
+        pixels = torch.from_numpy(np.ascontiguousarray(frames)).permute(0, 3, 1, 2).float() / 255
+        if pixels.shape[2:] != (self.height, self.width):
+            pixels = F.interpolate(
+                pixels, (self.height, self.width), mode="bilinear", antialias=True
+            )
+        return ((pixels - self.mean) / self.deviation).permute(1, 0, 2, 3)
+
+    def mask(self, mask: npt.NDArray[np.bool_], clips: int) -> Tensor:
+        made = []
+        for k in range(clips):
+            seen = torch.from_numpy(mask[self._times(len(mask), k, clips)]).float()[:, None]
+            if seen.shape[2:] != (self.height, self.width):
+                seen = F.interpolate(seen, (self.height, self.width), mode="bilinear",
+                                     antialias=True)  # fmt: skip
+            made.append(seen[:, 0] > 1 - 1e-6)
+        return made[0] if clips == 1 else torch.stack(made)
+
+    def _times(self, length: int, clip: int, clips: int) -> npt.NDArray[np.int64]:
+        places = (np.arange(self.frames) + (clip + 0.5) / clips) / self.frames
+        return np.minimum((places * length).astype(np.int64), length - 1)

@@ -1,0 +1,294 @@
+"""Training: the private step, repeated as often as the plan says and never more often."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sfumato.data import Records
+from sfumato.errors import SfumatoError
+from sfumato.learn import _checkpoint as checkpoints
+from sfumato.learn._checkpoint import CheckpointError, Journal, State
+from sfumato.learn._features import FeatureMap, FeatureMapError
+from sfumato.learn._optimizers import Optimizer, Sgd
+from sfumato.learn._plan import Plan
+from sfumato.learn._prepare import AsIs, Preparation
+from sfumato.learn._projector import refuse_overlap
+from sfumato.learn._routes import Loss, forward
+from sfumato.learn._sampling import records_by_owner
+from sfumato.learn._speed import Speed
+from sfumato.learn._step import Operator, PrivateStep, units_of
+from sfumato.learn._streams import Streams
+from sfumato.learn._team import Team
+from sfumato.learn._trunk import TrunkCache, open_trunk
+from sfumato.learn._validate import trainable
+from sfumato.privacy import Guarantee, NoGuarantee, Randomness, epsilon_of
+
+_GENERATORS_PER_START = 6
+
+
+class TrainingError(SfumatoError):
+    """A training that cannot start."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What may be shown while training: steps, epsilon spent, held-out accuracy."""
+
+    step: int
+    steps: int
+    epsilon: float | None = None
+    held_out_accuracy: float | None = None
+
+
+@dataclass
+class Run:
+    """A finished training: the model, what may be promised about it, and its public history."""
+
+    model: nn.Module
+    guarantee: Guarantee | NoGuarantee
+    history: list[dict[str, Any]] = field(default_factory=list)
+    lost_steps: int = 0
+
+
+def cross_entropy(output: Tensor, y: Tensor) -> Tensor:
+    """One value a record."""
+    return F.cross_entropy(output, y, reduction="none")
+
+
+def train(
+    model: nn.Module,
+    records: Records,
+    plan: Plan,
+    *,
+    speed: Speed = Speed(),  # noqa: B008 - frozen
+    optimizer: Optimizer = Sgd(),  # noqa: B008 - frozen
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+    checkpoint_every: int = 50,
+    loss: Loss = cross_entropy,
+    prepare: Preparation = AsIs(),  # noqa: B008 - frozen
+    held_out: Records | None = None,
+    evaluate_every: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    operator: Operator | None = None,
+    shared_records: str = "refuse",
+    randomness: Randomness | None = None,
+) -> Run:
+    """Train ``model`` on ``records`` as ``plan`` says; the model is changed in place.
+
+    Only public things leave: the noised parameters, held-out accuracy, the step count. Private
+    batch sizes and norms go to ``operator`` alone, which is off by default and named in the
+    guarantee when it is on. With ``checkpoint`` a run survives SIGKILL: call again with
+    ``resume=True``. ``randomness`` with a seed marks the run as not private.
+    """
+    team = Team()
+    source = randomness or Randomness()
+    _check(plan, records, checkpoint_every)
+    if plan.projector is not None:
+        refuse_overlap(
+            (plan.projector.public[i] for i in range(len(plan.projector.public))),
+            (records[i] for i in range(len(records))),
+        )
+    owners = None
+    if plan.by_person:
+        owners = records_by_owner(records, most=plan.unit.max_records, shared=shared_records)
+    with contextlib.ExitStack() as stack:
+        path = None if checkpoint is None else Path(checkpoint)
+        journal, state, memory = _begin(stack, model, plan, path, resume, team)
+        for _ in range(_GENERATORS_PER_START * state.starts if not source.private else 0):
+            source.generator()  # a seeded run that resumes must not repeat its noise either
+        state.starts += 1
+        lost = state.spent - state.updates
+        cache = stack.enter_context(open_trunk(model, records, plan, prepare, speed))
+        streams = Streams(model, records, plan, prepare, cache)
+        step = PrivateStep(
+            cache.tail if cache else model, loss, plan, streams,
+            units_of(plan, records, owners), len(records),
+            randomness=source, speed=speed, team=team, operator=operator,
+        )  # fmt: skip
+        team.follow(p.data for p in (*model.parameters(), *model.buffers()))
+        every = evaluate_every or max(1, plan.steps // 10)
+        for number in range(state.spent, plan.steps):
+            if journal is not None:
+                journal.begin(number + 1)
+            _update(model, optimizer, step, memory, number, plan, cache)
+            state.spent, state.updates = number + 1, state.updates + 1
+            last = state.spent == plan.steps
+            if state.spent % every == 0 or last:
+                shown = _look(model, plan, state.spent, streams, held_out)
+                state.history.append({"step": state.spent, "epsilon": shown.epsilon,
+                                      "held_out_accuracy": shown.held_out_accuracy})  # fmt: skip
+            else:
+                shown = Progress(state.spent, plan.steps)
+            if path is not None and team.leads and (last or state.spent % checkpoint_every == 0):
+                checkpoints.write(path, {**_named(model), **_prefixed(memory)}, state)
+            if progress is not None and team.leads:
+                progress(shown)
+    return Run(model, _promise(plan, source, held_out, operator, cache), state.history, lost)
+
+
+def _check(plan: Plan, records: Records, checkpoint_every: int) -> None:
+    if len(records) == 0:
+        raise TrainingError("Expected at least one record, got none.")
+    if checkpoint_every < 1:
+        raise TrainingError(f"Expected checkpoint_every >= 1, got {checkpoint_every}.")
+    if isinstance(plan.public_view, FeatureMap):
+        found = plan.public_view.invertibility(records[0].x.shape)
+        if found.kept >= 1 and plan.public_view.warning is None:
+            raise FeatureMapError(
+                f"Expected a public view that loses something, got {plan.public_view.name}, which "
+                f"{found.sentence} at this size: keep fewer coefficients or use larger blocks."
+            )
+
+
+def _begin(
+    stack: contextlib.ExitStack,
+    model: nn.Module,
+    plan: Plan,
+    path: Path | None,
+    resume: bool,
+    team: Team,
+) -> tuple[Journal | None, State, dict[str, Tensor]]:
+    """A fresh start or an exact continuation; rank 0 alone owns the journal."""
+    state = State(plan.digest)
+    memory: dict[str, Tensor] = {}
+    if path is None:
+        return None, state, memory
+    if not team.leads:
+        journal, spent = None, None
+    else:
+        journal = stack.enter_context(Journal(path))
+        spent = journal.spent()
+    if path.exists() and not resume:
+        raise CheckpointError(
+            f"Expected no checkpoint at {str(path)!r}, got one: pass resume=True (--resume) to "
+            "continue it, or choose another name."
+        )
+    if path.exists():
+        tensors, state = checkpoints.read(path)
+        if state.plan != plan.digest:
+            raise CheckpointError(
+                "Expected the plan that the checkpoint was made with, got another: a resumed run "
+                "keeps its promise only with the same plan."
+            )
+        if team.leads and spent is None:
+            raise CheckpointError(
+                "Expected the journal of steps beside the checkpoint, got none: the budget spent is "
+                "unknown, so this run cannot be resumed."
+            )
+        memory = _load(model, tensors)
+    elif spent is not None and not resume:
+        raise CheckpointError(
+            "Expected no journal of steps, got one: a run that was killed early left it. Pass "
+            "resume=True (--resume) to count its steps, or choose another name."
+        )
+    state.spent = max(state.spent, spent or 0)
+    counts = torch.tensor([state.spent, state.updates, state.starts])
+    team.follow([counts])
+    state.spent, state.updates, state.starts = (int(value) for value in counts)
+    return journal, state, memory
+
+
+def _update(
+    model: nn.Module,
+    optimizer: Optimizer,
+    step: PrivateStep,
+    memory: dict[str, Tensor],
+    number: int,
+    plan: Plan,
+    cache: TrunkCache | None,
+) -> None:
+    released = step.take()
+    gradient, noise = released.gradient, released.noise_variance
+    if cache is not None:
+        gradient, noise = cache.own_names(gradient), cache.own_names(noise)
+    rate = optimizer.rate * optimizer.schedule.factor(number, plan.steps)
+    with torch.no_grad():
+        parameters = {name: p.data for name, p in trainable(model).items()}
+        optimizer.update(parameters, gradient, memory, rate, noise)
+
+
+def _look(
+    model: nn.Module, plan: Plan, spent: int, streams: Streams, held_out: Records | None
+) -> Progress:
+    """Held-out accuracy and the epsilon spent so far: nothing about the private records."""
+    epsilon = None
+    if plan.is_private:
+        epsilon = epsilon_of(plan.event_after(spent), plan.delta, plan.relation, "pld")
+    accuracy = None if held_out is None else held_out_accuracy(model, held_out, streams)
+    return Progress(spent, plan.steps, epsilon, accuracy)
+
+
+def held_out_accuracy(
+    model: nn.Module, held_out: Records, streams: Streams, size: int = 32
+) -> float:
+    """Share of held-out records whose class is right; scores are averaged over clips."""
+    right = total = 0
+    with _evaluating(model), torch.no_grad():
+        for start in range(0, len(held_out), size):
+            rows = streams.held_out(held_out, range(start, min(start + size, len(held_out))))
+            assert rows is not None
+            scores = forward(model, rows.x).softmax(-1)
+            scores = scores.reshape(rows.records, rows.clips, -1).mean(1)
+            right += int((scores.argmax(1) == rows.y[:: rows.clips]).sum())
+            total += rows.records
+    return right / total
+
+
+@contextlib.contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def _named(model: nn.Module) -> dict[str, Tensor]:
+    return {f"model.{name}": p for name, p in trainable(model).items()}
+
+
+def _prefixed(memory: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"optimizer.{name}": tensor for name, tensor in memory.items()}
+
+
+def _load(model: nn.Module, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    own = _named(model)
+    stored = {name for name in tensors if name.startswith("model.")}
+    if stored != set(own) or any(tensors[name].shape != own[name].shape for name in stored):
+        raise CheckpointError(
+            "Expected a checkpoint of this model with the same trainable layers, got another."
+        )
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(tensors[name])
+    prefix = "optimizer."
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+
+def _promise(
+    plan: Plan,
+    source: Randomness,
+    held_out: Records | None,
+    operator: Operator | None,
+    cache: TrunkCache | None,
+) -> Guarantee | NoGuarantee:
+    promise = plan.guarantee
+    more = list(promise.not_covered)
+    if held_out is not None:
+        more.append("the held-out records, whose accuracy was shown")
+    if operator is not None:
+        more.append("the operator's own log of private batch sizes and norms")
+    if cache is not None and cache.kept:
+        more.append("the cache of private features that was kept on disk on purpose")
+    return replace(promise, not_covered=tuple(more), randomness=source.label)
