@@ -279,7 +279,7 @@ def test_the_statement_is_never_rounded_in_our_favour(ledger: Ledger, promise: P
     assert left <= statement.remaining_epsilon == 2.0 - statement.spent_epsilon
 
 
-def test_what_surely_fits_does_fit(ledger: Ledger, promise: Promise) -> None:
+def test_what_is_said_to_fit_does_fit(ledger: Ledger, promise: Promise) -> None:
     for turn in range(3):
         ledger.reserve("gym", promise(), key=f"{turn}")
         left = ledger.show("gym").remaining_epsilon

@@ -46,7 +46,7 @@ class Statement:
 
     @property
     def remaining_epsilon(self) -> float:
-        """A further release of at most this epsilon at delta 0 surely fits (basic composition).
+        """A further release of at most this epsilon at delta 0 fits, up to rounding (basic composition).
 
         Others may fit although they are larger by themselves: events compose better than epsilons.
         """
@@ -144,8 +144,9 @@ class Statement:
         left = _rounded_down(self.remaining_epsilon)
         percent = math.floor(100 * (1 - self.used) + 1e-9)
         return (
-            f"{percent or 'Less than 1'} % is left: a further release of epsilon up to {left} at delta 0 surely "
-            "fits, and a larger one may, because events are composed and not epsilons added."
+            f"{percent or 'Less than 1'} % is left: a further release of epsilon up to {left} at delta 0 fits "
+            "(up to the accountant's rounding), and a larger one may, because events are composed "
+            "and not epsilons added."
         )
 
     def to_json(self) -> dict[str, Any]:
