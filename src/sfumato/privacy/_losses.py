@@ -132,6 +132,16 @@ def _log_ratio(log_weights: Array, means: Array, two_sided: bool) -> Callable[[A
 
 
 def _log_sum(level: Array, slopes: Array, x: Array) -> Array:
+    """log sum exp(level_k + slope_k x) for slopes k times a unit: a polynomial in exp(unit x)."""
+    unit = float(slopes[1])
+    reach = float(np.abs(slopes[-1]) * np.abs(x).max(initial=0.0))
+    if reach < 300 and float(level.min()) > -300:
+        z = np.exp(unit * x)
+        total = np.full(x.shape, math.exp(level[-1]))
+        for constant in level[-2::-1]:
+            total *= z
+            total += math.exp(constant)
+        return np.asarray(np.log(total))
     total = np.full(x.shape, -np.inf)
     for constant, slope in zip(level, slopes, strict=True):
         total = np.logaddexp(total, constant + slope * x)
@@ -163,7 +173,7 @@ def _inverse(grid: Array, ratio: Callable[[Array], Array], ends: Array) -> Array
     place = np.clip(np.searchsorted(values, grid) - 1, 0, table.size - 2)
     low, high = table[place], table[place + 1]
     x = np.interp(grid, values, table)
-    for _ in range(4):
+    for _ in range(3):
         error = ratio(x) - grid
         low, high = np.where(error < 0, x, low), np.where(error >= 0, x, high)
         step = 1e-6
