@@ -121,8 +121,10 @@ def test_kept_sound_narrows_or_voids_the_promise() -> None:
     assert "sound" in voided.reason
 
 
-def test_ledger_is_asked_before_anything_is_drawn(tmp_path: Path) -> None:
-    source = write_video(tmp_path / "in.mp4")
+def test_ledger_is_asked_before_anything_is_drawn_and_told_before_anything_is_seen(
+    tmp_path: Path,
+) -> None:
+    source, target = write_video(tmp_path / "in.mp4"), tmp_path / "clip.mp4"
     order = []
 
     class Watched(VideoDprp):
@@ -134,11 +136,11 @@ def test_ledger_is_asked_before_anything_is_drawn(tmp_path: Path) -> None:
     def spend(promise: Promise) -> Iterator[None]:
         order.append("reserve")
         yield
-        order.append("commit")
+        order.append("commit" if target.exists() else "commit, nothing seen")
 
     made = Watched(epsilon=1, delta=1e-5, unit="frame", block=4, kept_frames=2)
-    release(made, source, tmp_path / "clip.mp4", spend=spend)
-    assert order == ["reserve", "draw", "commit"]
+    release(made, source, target, spend=spend)
+    assert order == ["reserve", "draw", "commit, nothing seen"]
 
 
 def make_order(source: Path, target: Path, **changes: Any) -> Order:

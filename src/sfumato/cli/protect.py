@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ def protect(
     tolerant: bool = typer.Option(False, help="Read damaged recordings as far as possible."),
     keep_names: bool = typer.Option(False, help="Keep file names (they may identify people)."),
     workers: int | None = typer.Option(None, help="Processes for a folder (default: all cores)."),
-    ledger: str | None = typer.Option(None, envvar="SFUMATO_LEDGER", help="Ledger file or URL."),
+    ledger: str | None = typer.Option(None, help="Ledger file or URL (or SFUMATO_LEDGER)."),
     dataset: str | None = typer.Option(None, help="The data set's name in the ledger."),
     key: str | None = typer.Option(None, help="The ledger's key, to release the same again."),
     acknowledge_no_guarantee: bool = typer.Option(
@@ -104,6 +105,7 @@ def _spending(ledger: str | None, dataset: str | None, order: Any, acknowledged:
     """What to enter before any noise is drawn: the ledger's reservation, if there is a ledger."""
     if ledger is None and dataset is None:
         return None
+    ledger = ledger or os.environ.get("SFUMATO_LEDGER")
     if ledger is None or dataset is None:
         raise SfumatoError("Expected --ledger and --dataset together, got only one of them.")
     from sfumato.ledger import Ledger

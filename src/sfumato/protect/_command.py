@@ -204,6 +204,11 @@ def _spent_for_all(
     """
     if spend is None:
         return nullcontext()
+    if order.force:
+        raise ProtectError(
+            "Expected a folder to be released once under one entry of the ledger, got --force: "
+            "what was let go already would be released again uncounted. Give a new --key and target."
+        )
     method = make(order.method, settings)
     promises: list[Promise] = []
     for source in list_media(order.source):

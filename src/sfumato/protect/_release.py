@@ -74,18 +74,20 @@ def release(
         )
     shape = shape_of(source, count=method.needs_length, tolerant=how.tolerant)
     promise = narrowed_by_sound(method.promise(shape)) if how.keep_audio else method.promise(shape)
-    with (spend or _free)(promise), staging_folder(target) as staging:
-        made = staging / target.name
-        copy = _picture if is_picture else _video
-        copy(method, source, made, shape, how)
-        card = Card(
-            method=method.name,
-            done=f"{'A picture' if is_picture else 'A video'} was protected: {method.summary}.",
-            promise=promise,
-            outputs=(Output.of(made),),
-            settings=method.settings | {"codec": how.codec, "keep_audio": how.keep_audio},
-        )
-        card.write(made)
+    with staging_folder(target) as staging:
+        # the budget is committed before anybody can see the output, never after
+        with (spend or _free)(promise):
+            made = staging / target.name
+            copy = _picture if is_picture else _video
+            copy(method, source, made, shape, how)
+            card = Card(
+                method=method.name,
+                done=f"{'A picture' if is_picture else 'A video'} was protected: {method.summary}.",
+                promise=promise,
+                outputs=(Output.of(made),),
+                settings=method.settings | {"codec": how.codec, "keep_audio": how.keep_audio},
+            )
+            card.write(made)
         _publish(staging, target, force)
     return promise
 
