@@ -193,7 +193,7 @@ def test_folder_is_one_entry_in_the_ledger_until_all_of_it_is_done(tmp_path: Pat
     assert not ledger.show("films").pending
     assert ledger.show("films").spent_epsilon == pytest.approx(1.0, abs=0.01)
     order = make_order(folder, tmp_path / "again", workers=1)
-    with pytest.raises(SfumatoError, match="budget"):
+    with pytest.raises(SfumatoError, match="keeps the total within"):
         carry_out(order, spend, lambda sentence: None)
     assert not (tmp_path / "again").exists()
 
