@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 import tracemalloc
 from collections.abc import Callable
@@ -201,3 +202,22 @@ def test_a_reader_is_read_once(make_video: MakeVideo) -> None:
         assert len(list(video)) == 10
         with pytest.raises(MediaError, match="open the video again"):
             list(video)
+
+
+@pytest.mark.parametrize("name", ["early.mkv", "early.mp4"])
+def test_times_before_zero_are_shifted_and_no_frame_is_lost(
+    make_video: MakeVideo, name: str
+) -> None:
+    path = make_video(name, codec="ffv1" if name.endswith("mkv") else "libx264", frames=6)
+    with open_video(path) as video:
+        clock = video._clock
+        stamped = []
+        for number, pts in enumerate((-80, -40, 0, 40)):
+            frame = av.VideoFrame(16, 16, "rgb24")
+            frame.pts = pts
+            stamped.append(clock.stamp(frame))
+            assert stamped[number][1] == stamped[number][0] * clock.time_base
+    steps = [after[0] - before[0] for before, after in itertools.pairwise(stamped)]
+    assert stamped[0][0] == 0
+    assert min(steps) > 0
+    assert not clock.mended

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from media_pictures import noise_picture, smooth_picture
 
 from sfumato.files import OutputExistsError
-from sfumato.media import MediaError, VideoWriter, open_video
+from sfumato.media import MediaError, VideoWriter, open_video, write_image
 
 MakeVideo = Callable[..., Path]
 NTSC = Fraction(30000, 1001)
@@ -135,11 +135,11 @@ def test_matroska_refuses_times_it_would_round(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("when", [Fraction(0), Fraction(-1), 0])
+@pytest.mark.parametrize("when", [Fraction(2, 25), Fraction(1, 25), 1])
 def test_times_must_increase(tmp_path: Path, when: Fraction | int) -> None:
     def write() -> None:
         with VideoWriter(tmp_path / "a.mp4", rate=25, size=(16, 16)) as writer:
-            writer.write(smooth_picture(16, 16, 0), Fraction(0))
+            writer.write(smooth_picture(16, 16, 0), Fraction(2, 25))
             writer.write(smooth_picture(16, 16, 1), when)
 
     with pytest.raises(MediaError, match="order they are shown"):
@@ -166,6 +166,23 @@ def test_a_failing_writer_leaves_nothing_and_an_old_file_alone(tmp_path: Path) -
         stop_half_way(0, None)
     assert target.read_bytes() == b"precious"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_frames_before_zero_are_refused_because_players_drop_them(tmp_path: Path) -> None:
+    with (
+        pytest.raises(MediaError, match="0 or later"),
+        VideoWriter(tmp_path / "a.mp4", rate=25, size=(16, 16)) as writer,
+    ):
+        writer.write(smooth_picture(16, 16, 0), Fraction(-1, 25))
+
+
+def test_a_file_in_the_place_of_the_folder_gives_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    target = tmp_path / "file" / "a.mp4"
+    with pytest.raises(MediaError, match="output folder"):
+        VideoWriter(target, rate=25, size=(16, 16)).__enter__()
+    with pytest.raises(MediaError, match="output folder"):
+        write_image(target.with_suffix(".png"), smooth_picture(16, 16, 0))
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ class Clock:
         self._rounded = "matroska" in format_name and self._base == _MILLISECOND
         self._decoding_times: deque[int] = deque()
         self._last: int | None = None
+        self._offset = 0
         self.time_base = self._base
         if self._rounded:
             finer = math.lcm(1000, self.rate.numerator)
@@ -88,9 +89,13 @@ class Clock:
     def stamp(self, frame: Any) -> tuple[int, Fraction]:
         """(pts, time) of the next frame in display order."""
         pts = self._read(frame)
+        if pts is not None:
+            pts += self._offset
         if pts is None or abs(pts) >= _LATEST or (self._last is not None and pts <= self._last):
             self.mended += self._last is not None or pts is None
             pts = 0 if self._last is None else self._last + self._step
+        if self._last is None and pts < 0:
+            self._offset, pts = -pts, 0  # no container of ours can start before zero
         self._last = pts
         return pts, pts * self.time_base
 

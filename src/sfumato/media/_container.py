@@ -10,6 +10,7 @@ from typing import Any
 import av
 import av.container
 import av.error
+import av.stream
 
 from sfumato.media._errors import MediaError
 from sfumato.media._structure import readable_size, require_whole
@@ -40,7 +41,7 @@ av.logging.set_level(None)
 
 def cause(error: BaseException) -> str:
     """The reason without FFmpeg's echo of the path."""
-    if isinstance(error, av.error.FFmpegError):
+    if isinstance(error, OSError):
         return (error.strerror or type(error).__name__).rstrip(".")
     return type(error).__name__
 
@@ -69,7 +70,7 @@ def open_container(path: Path, kind: str, *, tolerant: bool = False) -> Iterator
             f"got something else ({cause(error)}): check that it is what its name says."
         ) from None
     try:
-        if not getattr(container.streams, kind):
+        if not media_streams(container, kind):
             raise MediaError(
                 f"Expected a file with {kind}, got one that has no {kind} stream: "
                 f"choose a file that has {kind}."
@@ -77,3 +78,9 @@ def open_container(path: Path, kind: str, *, tolerant: bool = False) -> Iterator
         yield container
     finally:
         container.close()
+
+
+def media_streams(container: Any, kind: str) -> list[Any]:
+    """The streams of one kind; a cover picture in a sound file is no video."""
+    cover = av.stream.Disposition.attached_pic
+    return [stream for stream in getattr(container.streams, kind) if not stream.disposition & cover]

@@ -99,8 +99,15 @@ def write_image(
             f"Expected a size that {target.suffix} can hold, got {image.shape[1]} x "
             f"{image.shape[0]}: write .png instead."
         )
-    with atomic_output(target, force=force) as temporary:
-        temporary.write_bytes(encoded.tobytes())
+    try:
+        with atomic_output(target, force=force) as temporary:
+            temporary.write_bytes(encoded.tobytes())
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise MediaError(
+            f"Expected a folder that can be written, got {reason!r}: check the output folder and "
+            "its free space."
+        ) from None
 
 
 def _rgb(decoded: np.ndarray) -> Image:

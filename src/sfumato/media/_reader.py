@@ -15,7 +15,13 @@ import av.codec.context
 
 from sfumato.media._clock import Clock, has_variable_rate
 from sfumato.media._colour import degrees, orientation, to_rgb, turn
-from sfumato.media._container import DECODING_ERRORS, MAX_PIXELS, cause, open_container
+from sfumato.media._container import (
+    DECODING_ERRORS,
+    MAX_PIXELS,
+    cause,
+    media_streams,
+    open_container,
+)
 from sfumato.media._errors import MediaError
 from sfumato.media._ffv1 import SliceCheck
 from sfumato.media._info import Frame, VideoInfo
@@ -52,7 +58,7 @@ class VideoReader:
         with ExitStack() as stack:
             opened = open_container(self._path, "video", tolerant=tolerant)
             self._container = stack.enter_context(opened)
-            self._stream = self._prepare(self._container.streams.video[0])
+            self._stream = self._prepare(media_streams(self._container, "video")[0])
             ffv1 = self._stream.codec_context.name == "ffv1"
             self._slices = SliceCheck() if ffv1 else None
             self._clock = Clock(self._container.format.name, self._stream)
@@ -203,7 +209,7 @@ class VideoReader:
         # A second handle, so that looking ahead does not disturb the decoder's place in the file.
         with open_container(self._path, "video", tolerant=self._tolerant) as container:
             try:
-                return has_variable_rate(container, container.streams.video[0])
+                return has_variable_rate(container, media_streams(container, "video")[0])
             except DECODING_ERRORS:
                 return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -73,10 +73,10 @@ class VideoWriter:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._temporary = stack.enter_context(atomic_output(self._path, force=self._force))
             try:
+                self._temporary = stack.enter_context(atomic_output(self._path, force=self._force))
                 self._open(stack)
-            except DECODING_ERRORS as error:
+            except (*DECODING_ERRORS, OSError) as error:
                 raise self._refused(error) from None
             self._stack = stack.pop_all()
         return self
@@ -121,7 +121,7 @@ class VideoWriter:
             format=_FORMATS[suffix],
             options=self._muxer_options(suffix),
         )
-        stack.callback(self._container.close)
+        stack.callback(self._abandon)
         self._stream = self._add_stream()
         self._sound = None
         if self._audio_source is not None:
@@ -132,6 +132,11 @@ class VideoWriter:
             self._filter = av.bitstream.BitStreamFilterContext(
                 self._codec.drop_units, self._stream, self._stream
             )
+
+    def _abandon(self) -> None:
+        """Close after an error, whose report matters more than what closing may add to it."""
+        with suppress(*DECODING_ERRORS):
+            self._container.close()
 
     def _muxer_options(self, suffix: str) -> dict[str, str]:
         options = {"fflags": "+bitexact"}  # no dates, no version of the writing library
@@ -189,6 +194,11 @@ class VideoWriter:
                 f"Expected a time that is a multiple of {self.time_base} s, got {time}: "
                 "pass a finer time_base to VideoWriter."
             )
+        if ticks < 0:
+            raise MediaError(
+                f"Expected a time of 0 or later, got {time}: players drop what comes before 0, "
+                "so shift all times."
+            )
         if self._last is not None and ticks <= self._last:
             raise MediaError(
                 f"Expected a time after {self._last * self.time_base} s, got {time}: "
@@ -227,9 +237,9 @@ class VideoWriter:
 
     def _refused(self, error: BaseException) -> MediaError:
         return MediaError(
-            f"Expected the encoder {self._codec.encoder} to take {self.size[0]} x {self.size[1]} "
-            f"frames into {self._path.suffix}, it answered {cause(error)!r}: try another codec "
-            "or size, and check the free space."
+            f"Expected {self._codec.encoder} to write {self.size[0]} x {self.size[1]} "
+            f"frames into {self._path.suffix}, got {cause(error)!r}: check the output folder and "
+            "its free space, or try another codec or size."
         )
 
 
