@@ -10,10 +10,13 @@ import pytest
 from sfumato.body import (
     INDEX,
     MAIN,
+    PARENTS,
     BodyError,
     SkinnedBody,
     fit,
     layout,
+    proportions,
+    stretched,
 )
 from sfumato.body._rotation import angle_of, part_of, swing, turn, unit
 from sfumato.stage._actions import ACTIONS, controls
@@ -118,6 +121,20 @@ def test_no_foot_goes_through_the_floor(bodies: list[SkinnedBody]) -> None:
 
     assert lowest(None) < -0.1
     assert lowest(0.0) >= -0.03
+
+
+def test_a_body_takes_the_proportions_of_what_it_follows(bodies: list[SkinnedBody]) -> None:
+    joints = performed(bodies[0], "walk")
+    factors = proportions(joints, bodies[1])
+    other = stretched(bodies[1], factors)
+    for j, parent in enumerate(PARENTS):
+        if parent >= 0:
+            want = np.linalg.norm(bodies[0].rest[j] - bodies[0].rest[parent])
+            have = np.linalg.norm(other.rest[j] - other.rest[parent])
+            assert have == pytest.approx(want, rel=0.02)
+    assert fit(joints, other, smooth=0).error < 0.6 * fit(joints, bodies[1], smooth=0).error
+    same = stretched(bodies[1], np.ones(24))
+    assert np.allclose(same.vertices, bodies[1].vertices, atol=1e-5)
 
 
 def test_what_cannot_be_fitted_is_refused(bodies: list[SkinnedBody]) -> None:

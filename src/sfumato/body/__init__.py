@@ -1,8 +1,9 @@
 """Bodies: virtual people as skinned meshes, their poses, and drawing them."""
 
-from sfumato.body._body import Body, BodyError, Mesh, Motion, SkinnedBody, rest_motion
+from sfumato.body._body import Body, BodyError, Mesh, Motion, SkinnedBody, rest_motion, stretched
 from sfumato.body._camera import Camera
-from sfumato.body._fit import Fit, fit, lifted
+from sfumato.body._cast import CAST_SIZE, cast_of, load_bodies, people, save_bodies
+from sfumato.body._fit import Fit, fit, lifted, proportions
 from sfumato.body._person import Person, random_person
 from sfumato.body._procedural import procedural_body
 from sfumato.body._render import Drawing, Light, draw, to_srgb
@@ -16,8 +17,10 @@ from sfumato.body._skeleton import (
     LayoutError,
     layout,
 )
+from sfumato.body._smpl import smpl_body
 
 __all__ = [
+    "CAST_SIZE",
     "INDEX",
     "JOINTS",
     "LAYOUTS",
@@ -35,12 +38,19 @@ __all__ = [
     "Motion",
     "Person",
     "SkinnedBody",
+    "cast_of",
     "draw",
     "fit",
     "layout",
     "lifted",
+    "load_bodies",
+    "people",
     "procedural_body",
+    "proportions",
     "random_person",
     "rest_motion",
+    "save_bodies",
+    "smpl_body",
+    "stretched",
     "to_srgb",
 ]

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.body._skeleton import JOINTS, Floats, forward
+from sfumato.body._skeleton import INDEX, JOINTS, PARENTS, Floats, forward
 from sfumato.errors import SfumatoError
 
 Array = npt.NDArray[np.float32]
@@ -117,6 +117,45 @@ class SkinnedBody:
         normals = (blended[:, :, :3] @ self.normals[:, :, None])[:, :, 0]
         normals /= np.linalg.norm(normals, axis=1, keepdims=True) + 1e-12
         return Mesh(np.ascontiguousarray(vertices), normals, self.colours, self.faces)
+
+
+def stretched(body: SkinnedBody, lengths: Floats) -> SkinnedBody:
+    """The body with other bone lengths: ``lengths`` (24,) are factors on the way from the parent.
+
+    Every vertex moves with its joints, and along each bone in proportion; thickness stays.
+    """
+    rest = np.array(body.rest, dtype=np.float64)
+    for j, parent in enumerate(PARENTS):
+        if parent >= 0:
+            rest[j] = rest[parent] + (body.rest[j] - body.rest[parent]) * lengths[j]
+    moved = np.zeros_like(body.vertices)
+    for j in range(len(JOINTS)):
+        share = body.weights[:, j : j + 1]
+        if not share.any():
+            continue
+        matrix = np.eye(3)
+        if j in _ALONG:
+            child = _ALONG[j]
+            axis = body.rest[child] - body.rest[j]
+            axis = axis / (np.linalg.norm(axis) + 1e-12)
+            matrix = matrix + (lengths[child] - 1) * np.outer(axis, axis)
+        moved += share * ((body.vertices - body.rest[j]) @ matrix.T + rest[j]).astype(np.float32)
+    ground = min(0.0, float(moved[:, 1].min()) - float(body.vertices[:, 1].min()))
+    moved[:, 1] -= ground
+    rest[:, 1] -= ground
+    return SkinnedBody(moved, body.faces, body.weights, rest, body.colours, body.traits)
+
+
+# the child at the other end of the bone that a joint turns
+_ALONG = {
+    INDEX[a]: INDEX[b]
+    for a, b in [("pelvis", "spine"), ("spine", "chest"), ("chest", "neck"), ("neck", "head")]
+    + [
+        (f"{side}_{a}", f"{side}_{b}")
+        for side in ("left", "right")
+        for a, b in (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist"))
+    ]
+}
 
 
 def vertex_normals(vertices: Array, faces: npt.NDArray[np.int32]) -> Array:

@@ -78,6 +78,43 @@ def fit(
     return Fit(motion, float(np.nanmean(gap)), float(1 - known[:, MAIN].mean()))
 
 
+def proportions(observed: npt.ArrayLike, body: Body) -> npt.NDArray[np.float64]:
+    """Factors (24,) on the body's bone lengths that make them those of the observed joints.
+
+    Left and right share their median; bones that were not observed take the body's general size.
+    """
+    seen, rest = np.asarray(observed, dtype=np.float64), np.asarray(body.rest_joints)
+    ratio = np.full(len(JOINTS), np.nan)
+    for j, parent in enumerate(PARENTS):
+        if parent >= 0:
+            length = np.linalg.norm(seen[:, j] - seen[:, parent], axis=-1)
+            own = np.linalg.norm(rest[j] - rest[parent])
+            if np.isfinite(length).any() and own > 1e-6:
+                ratio[j] = np.nanmedian(length) / own
+    for name, j in INDEX.items():
+        if name.startswith("left_"):
+            pair = [j, INDEX["right_" + name[5:]]]
+            both = ratio[pair][np.isfinite(ratio[pair])]
+            ratio[pair] = both.mean() if len(both) else np.nan
+    size = _size(seen, rest)
+    # shoulders hang on collars that are rarely observed: their width is scaled as a whole
+    width = _width(seen, rest, "shoulder")
+    for side in ("left", "right"):
+        for name in ("collar", "shoulder"):
+            if not np.isfinite(ratio[INDEX[f"{side}_{name}"]]):
+                ratio[INDEX[f"{side}_{name}"]] = width if np.isfinite(width) else size
+    ratio[~np.isfinite(ratio)] = size
+    return np.asarray(np.clip(ratio, 0.6 * size, 1.6 * size))
+
+
+def _width(seen: Floats, rest: Floats, name: str) -> float:
+    a, b = INDEX[f"left_{name}"], INDEX[f"right_{name}"]
+    length = np.linalg.norm(seen[:, a] - seen[:, b], axis=-1)
+    if not np.isfinite(length).any():
+        return float("nan")
+    return float(np.nanmedian(length) / np.linalg.norm(rest[a] - rest[b]))
+
+
 def _size(seen: Floats, rest: Floats) -> float:
     ratios = []
     for a, b in _LENGTHS:
@@ -136,7 +173,7 @@ def _pose(
     def bone(a: str, b: str) -> Floats:
         return np.asarray(rest[INDEX[b]] - rest[INDEX[a]])
 
-    _trunk(world, points, rest)
+    _trunk(world, points, known, rest)
     root = _root(world, points, rest, size)
     chest_at = _joint_at(world, root, rest, size)
     for side in ("left", "right"):
@@ -169,16 +206,27 @@ def _pose(
     return local, root
 
 
-def _trunk(world: npt.NDArray[np.float64], points: Floats, rest: Floats) -> None:
-    """Pelvis from the hips, chest from the shoulders, the spine half way between."""
+def _trunk(
+    world: npt.NDArray[np.float64], points: Floats, known: npt.NDArray[np.bool_], rest: Floats
+) -> None:
+    """Pelvis from the hips, chest from the shoulders, the spine half way between.
+
+    Where the spine itself was observed, pelvis and chest lean as it does; otherwise both lean as
+    the whole trunk.
+    """
     left, right = INDEX["left_hip"], INDEX["right_hip"]
     arm_l, arm_r = INDEX["left_shoulder"], INDEX["right_shoulder"]
     up = (points[:, arm_l] + points[:, arm_r]) / 2 - (points[:, left] + points[:, right]) / 2
     rest_up = (rest[arm_l] + rest[arm_r]) / 2 - (rest[left] + rest[right]) / 2
-    hips = frame(points[:, left] - points[:, right], up)
-    shoulders = frame(points[:, arm_l] - points[:, arm_r], up)
-    pelvis = hips @ frame(rest[left] - rest[right], rest_up).T
-    chest = shoulders @ frame(rest[arm_l] - rest[arm_r], rest_up).T
+    low, low_rest, high, high_rest = up, rest_up, up, rest_up
+    spine = [INDEX[name] for name in ("pelvis", "spine", "chest", "neck")]
+    if known[spine].all():
+        low, low_rest = points[:, spine[1]] - points[:, 0], rest[spine[1]] - rest[0]
+        high, high_rest = points[:, spine[3]] - points[:, spine[2]], rest[spine[3]] - rest[spine[2]]
+    hips = frame(points[:, left] - points[:, right], low)
+    shoulders = frame(points[:, arm_l] - points[:, arm_r], high)
+    pelvis = hips @ frame(rest[left] - rest[right], low_rest).T
+    chest = shoulders @ frame(rest[arm_l] - rest[arm_r], high_rest).T
     between = limited(np.swapaxes(pelvis, -1, -2) @ chest, _WAIST_LIMIT)
     world[:, INDEX["pelvis"]] = pelvis
     world[:, INDEX["spine"]] = pelvis @ part_of(between, 0.5)

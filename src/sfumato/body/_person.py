@@ -72,17 +72,17 @@ def random_person(rng: np.random.Generator, *, youngest: int = 18, oldest: int =
     sex = str(rng.choice(["female", "male"]))
     age = int(rng.integers(youngest, oldest + 1))
     mean, spread = (1.65, 0.065) if sex == "female" else (1.77, 0.07)
-    colours = tuple(CLOTHES_COLOURS)
+    skin = int(rng.integers(len(SKIN_TONES)))
     hair = "grey" if rng.random() < (age - 40) / 40 else str(rng.choice(list(HAIR_COLOURS)[:4]))
     styles = (0.25, 0.5, 0.25, 0.0) if sex == "female" else (0.76, 0.08, 0.04, 0.12)
     kinds = (0.55, 0.15, 0.3) if sex == "female" else (0.75, 0.25, 0.0)
-    top, bottom = rng.choice(colours, size=2, replace=False)
+    top, bottom = rng.choice(_unlike(SKIN_TONES[skin]), size=2, replace=False)
     return Person(
         sex=sex,
         age=age,
         height=float(np.clip(rng.normal(mean, spread), 1.45, 2.0)),
         build=float(np.clip(rng.normal(0.05, 0.45), -1, 1)),
-        skin=int(rng.integers(len(SKIN_TONES))),
+        skin=skin,
         hair=hair,
         hair_style=str(rng.choice(HAIR_STYLES, p=styles)),
         top=str(top),
@@ -92,3 +92,12 @@ def random_person(rng: np.random.Generator, *, youngest: int = 18, oldest: int =
         pattern=str(rng.choice(PATTERNS, p=(0.6, 0.25, 0.15))),
         shoes=str(rng.choice(["black", "brown", "white", "grey", "red"])),
     )
+
+
+def _unlike(skin: Colour) -> list[str]:
+    """Colours that do not look like bare skin."""
+    return [
+        name
+        for name, colour in CLOTHES_COLOURS.items()
+        if np.linalg.norm(np.sqrt(colour) - np.sqrt(skin)) > 0.22
+    ]

@@ -189,7 +189,7 @@ class Scene:
 def _visible(
     meshes: Sequence[Mesh], camera: Camera
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Triangles that face the camera: bodies are closed, so the others are always hidden."""
+    """Triangles that face the camera: the others are the inside of a body and always hidden."""
     eye = camera.position.astype(np.float32)
     kept, owners, offset = [np.zeros((0, 3), np.int32)], [np.zeros(0, np.int32)], 0
     for index, mesh in enumerate(meshes):
