@@ -68,8 +68,8 @@ def test_face_is_covered_before_its_first_and_after_its_last_sighting() -> None:
     truth = walk(60, 0.5)
     script = [[truth[i]] if 20 <= i < 40 else [] for i in range(60)]
     answers, _ = follow(script, lookahead=10, hold=12)
-    assert all(covered(truth[i], answers[i]) > 0.95 for i in range(10, 52))
-    assert {one.state for i in (*range(10, 20), *range(40, 52)) for one in answers[i].tracked} == {
+    assert all(covered(truth[i], answers[i]) > 0.95 for i in range(11, 52))
+    assert {one.state for i in (*range(11, 20), *range(40, 52)) for one in answers[i].tracked} == {
         "held"
     }
     assert not answers[5].tracked
@@ -83,6 +83,14 @@ def test_one_weak_sighting_is_not_held_for_long() -> None:
     assert 20 in open_frames
     assert len(open_frames) < 12
     assert any(span.reason == "unsure" for span in tracker.review.spans)
+
+
+def test_face_that_came_back_under_a_new_number_is_not_covered_twice() -> None:
+    before, after = Box(50, 50, 70, 70, 0.9), Box(75, 58, 95, 78, 0.9)
+    answers, _ = follow([[before]] * 10 + [[]] * 2 + [[after]] * 20)
+    assert len({one.track for answer in answers for one in answer.tracked}) == 2
+    assert all(len(answers[i].tracked) == 1 for i in range(13, 31))
+    assert all(answers[i].tracked for i in (10, 11))
 
 
 def test_two_who_cross_keep_their_tracks() -> None:

@@ -6,6 +6,7 @@ further frames, so that a track can be continued from both sides:
 - between two sightings the box is interpolated (*bridged*);
 - after the last and before the first sighting it is *held*, for at most ``hold`` frames, and for
   fewer when there is little evidence for the track;
+- a track that another one has taken over (same place, later or earlier in time) is not held;
 - every box is the hull of the track's boxes on the frame before, the frame itself and the frame
   after, and grows with the distance from the nearest sighting and with the speed of the motion;
 - a bridged box that would have to grow beyond all measure is not credible, and its frame is blank.
@@ -33,8 +34,9 @@ _TURN = 0.25  # in speeds: a quarter of the motion may have gone elsewhere
 _CREDIBLE = 1.0  # a box that must grow by more than its own size on each side says nothing
 _DAMPING = 0.8  # a held box keeps moving, more slowly each frame
 _GATE, _GATE_PER_FRAME, _WIDEST_GATE = 0.8, 0.1, 2.0  # of association, in box sizes
+_TAKEN_OVER = 1.5  # a new track this near to a held one, in box sizes, is the same person
 _LARGEST_RATIO = 2.5  # two sightings of one face differ at most this much in size
-_EVIDENCE = 4  # frames of holding that one sighting is worth; a sure one is worth four times that
+_EVIDENCE = 2  # frames of holding that one sighting is worth; a sure one is worth three times that
 
 
 class MissedPersonError(SfumatoError):
@@ -68,8 +70,9 @@ class _Track:
     number: int
     sightings: dict[int, Box]
     evidence: float
+    first: int
+    last: int
     velocity: tuple[float, float] = (0.0, 0.0)
-    last: int = 0
 
     def expected(self, index: int) -> tuple[Box, Box]:
         """Where the last sighting would be by now, if it slowed down and if it did not."""
@@ -151,12 +154,12 @@ class BoxTracker:
                 taken.add(int(column))
         for column, box in enumerate(found):
             if column not in taken:
-                first = _Track(self._numbers, {index: box}, self._evidence(box), last=index)
+                first = _Track(self._numbers, {index: box}, self._evidence(box), index, index)
                 self._tracks.append(first)
                 self._numbers += 1
 
     def _evidence(self, box: Box) -> float:
-        return _EVIDENCE * self.every * (4.0 if box.score >= self.sure else 1.0)
+        return _EVIDENCE * self.every * (3.0 if box.score >= self.sure else 1.0)
 
     def _answer(self, index: int, looked: bool) -> TrackedBoxes:
         tracked: list[TrackedBox] = []
@@ -169,6 +172,8 @@ class BoxTracker:
             if box is None:
                 blank = blank or state == "bridged"
                 continue
+            if state == "held" and self._taken_over(track, box, index):
+                continue
             around = [self._place(track, near)[1] for near in (index - 1, index + 1)]
             whole = hull([box, *(near for near in around if near is not None)])
             tracked.append(TrackedBox(whole, track.number, state))
@@ -178,6 +183,17 @@ class BoxTracker:
                 self.review.note(index, "held", track.number)
         self._count(index, tracked, looked, blank)
         return TrackedBoxes(index, tuple(tracked), blank)
+
+    def _taken_over(self, track: _Track, box: Box, index: int) -> bool:
+        """Whether another track, which began after this one ended (or ended before it began), is
+        seen where this one is held: then it is the same person under a new number."""
+        return any(
+            index in other.sightings
+            and (other.first > track.last or other.last < track.first)
+            and _distance(box, other.sightings[index])
+            <= _TAKEN_OVER * _size(other.sightings[index])
+            for other in self._tracks
+        )
 
     def _count(self, index: int, tracked: list[TrackedBox], looked: bool, blank: bool) -> None:
         states = {one.state for one in tracked}
@@ -262,5 +278,9 @@ def _mismatch(expected: Box, found: Box) -> float:
     ratio = max(sizes) / min(sizes)
     if ratio > _LARGEST_RATIO:
         return math.inf
-    (x0, y0), (x1, y1) = expected.centre, found.centre
-    return math.hypot(x1 - x0, y1 - y0) / (sum(sizes) / 2) + 0.3 * math.log(ratio)
+    return _distance(expected, found) / (sum(sizes) / 2) + 0.3 * math.log(ratio)
+
+
+def _distance(a: Box, b: Box) -> float:
+    (x0, y0), (x1, y1) = a.centre, b.centre
+    return math.hypot(x1 - x0, y1 - y0)
