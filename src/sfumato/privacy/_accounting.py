@@ -124,7 +124,7 @@ def true_positive_bound(
     best = 1.0
     most = -math.log(rate) if rate > 0 else 30.0
     pure = pure_epsilon(terms)
-    for epsilon in np.append(np.linspace(0.0, most, 60), min(pure, most)):
+    for epsilon in np.append(np.linspace(0.0, most, 40), min(pure, most)):
         delta = 0.0 if epsilon >= pure else _delta(terms, float(epsilon))
         best = min(
             best,
@@ -160,7 +160,7 @@ def epsilon_by_pld(terms: Terms, delta: float) -> float:
         return epsilon_of_gaussian(delta, _gaussian_mu(terms))
     if _is_known_participation(terms):
         return _epsilon_of_known_participation(terms, delta)
-    rough = epsilon_by_rdp(terms, delta, SPARSE_ORDERS)
+    rough = _rough(terms, delta)
     if delta <= _LEAST_DELTA:
         return min(rough, epsilon_by_rdp(terms, delta, DENSE_ORDERS))
     interval = interval_for(rough)
@@ -171,6 +171,12 @@ def epsilon_by_pld(terms: Terms, delta: float) -> float:
     if finer < interval:
         found = min(found, epsilon_on_grid(terms, delta, finer))
     return min(found, rough)
+
+
+@lru_cache(maxsize=256)
+def _rough(terms: Terms, delta: float) -> float:
+    """A quick upper bound, to choose the grid."""
+    return epsilon_by_rdp(terms, delta, SPARSE_ORDERS)
 
 
 def interval_for(epsilon: float) -> float:
@@ -210,7 +216,7 @@ def _delta(terms: Terms, epsilon: float) -> float:
         return 0.0
     if _is_known_participation(terms):
         return _delta_of_known_participation(terms, epsilon)
-    rough = epsilon_by_rdp(terms, 1e-6, SPARSE_ORDERS)
+    rough = _rough(terms, 1e-6)
     spare = slack(terms)
     curves = _curves(terms, interval_for(rough))
     return min(1.0, max(curve.delta(max(0.0, epsilon - spare)) for curve in curves) + spare)

@@ -106,9 +106,9 @@ def printed_theorem_one(
     """Theorem 1 of the first MaskDP paper exactly as printed, misprints and all.
 
     ``alpha^{q}`` stands where ``alpha q`` should, and the exponent lost its factor l. With
-    ``only_exponent`` just the second slip is kept. Not an epsilon: it can come out negative.
+    ``only_exponent`` just the second slip is kept. Orders 2 to 399. Not an epsilon: it can be negative.
     """
-    q, orders = sampling_rate, np.arange(2.0, 512.0)
+    q, orders = sampling_rate, np.arange(2.0, 400.0)
     values = []
     for order in orders:
         count = np.arange(2.0, order + 1)
