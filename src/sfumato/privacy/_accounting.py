@@ -96,10 +96,16 @@ def gdp_mu(event: Event, delta: float, relation: Relation | str) -> float:
     implied = -2 * float(ndtri(1 / (1 + math.exp(pure)))) if pure < 700 else math.inf
     if delta <= 0:
         return implied
-    steps = np.geomspace(delta, max(delta, 0.3), 8)
     largest = 0.0
-    for step in steps:
-        epsilon = _epsilon(event, float(step), Relation.parse(relation), "pld")
+    first = _epsilon(event, float(delta), Relation.parse(relation), "pld")
+    on_grid = delta > _LEAST_DELTA and not _is_known_participation(terms)
+    for step in np.geomspace(delta, max(delta, 0.3), 8):
+        epsilon = first
+        if step > delta:
+            # one grid for all: coarser than an exact answer may need, hence never below it
+            interval = interval_for(max(first, FINE_INTERVAL))
+            solve = epsilon_on_grid if on_grid else _epsilon_of_terms
+            epsilon = solve(terms, float(step), interval)
         if epsilon > 0 or step == delta:
             largest = max(largest, mu_of_gaussian(epsilon, float(step)) * (1 + 1e-9))
     return min(largest, implied)
@@ -168,7 +174,7 @@ def epsilon_by_pld(terms: Terms, delta: float) -> float:
     # The first guess chose too wide a grid. Grids are nested, so a finer one is never above; the
     # margin makes sure that whoever calibrated to a target on its grid finds no more here.
     finer = interval_for(found / 1.5)
-    if finer < interval:
+    if found > 0 and finer < interval:
         found = min(found, epsilon_on_grid(terms, delta, finer))
     return min(found, rough)
 
@@ -179,10 +185,14 @@ def _rough(terms: Terms, delta: float) -> float:
     return epsilon_by_rdp(terms, delta, SPARSE_ORDERS)
 
 
+def _epsilon_of_terms(terms: Terms, delta: float, interval: float) -> float:
+    return epsilon_by_pld(terms, delta)
+
+
 def interval_for(epsilon: float) -> float:
     """The discretisation interval for answers around ``epsilon``."""
     if epsilon < _SMALL:
-        return FINE_INTERVAL * 2.0 ** math.floor(math.log2(max(epsilon, 1e-6) / _SMALL))
+        return FINE_INTERVAL * 2.0 ** math.floor(math.log2(max(epsilon, 2e-3) / _SMALL))
     if epsilon < 1:
         return FINE_INTERVAL
     if epsilon <= _LARGE:
