@@ -1,0 +1,197 @@
+"""Encoders f(x): what decides which donor a sample is near to.
+
+An encoder maps (n, ...) to (n, dimension). ``prepare(x)`` is called once with the training
+tensors before the first step, so that an encoder can start from what the data look like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sfumato.protect.attributes._attributes import AttributesError
+
+
+class Encoder(nn.Module):
+    """Base: standardises its input with the training mean and scale."""
+
+    kind = ""
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, shape: tuple[int, ...], dimension: int) -> None:
+        super().__init__()
+        self.shape = tuple(shape)
+        self.dimension = dimension
+        self.register_buffer("mean", torch.zeros(self.shape))
+        self.register_buffer("scale", torch.ones(()))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"shape": list(self.shape), "dimension": self.dimension}
+
+    def prepare(self, x: Tensor) -> None:
+        self.mean.copy_(x.mean(0))
+        self.scale.copy_((x - self.mean).square().mean().sqrt().clamp(min=1e-6))
+
+    def standardised(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.scale
+
+    @property
+    def features(self) -> int:
+        return int(torch.Size(self.shape).numel())
+
+
+class WhitenedMLP(Encoder):
+    """Whitened principal components plus a 3-layer perceptron that starts at zero.
+
+    Before the first step the cosine is the one between whitened samples: a record's nearest
+    donors already share most of what it shows (on AudioMNIST the speaker in 92 of 100 cases,
+    against 65 for a random perceptron). Training then only has to move what is private.
+    """
+
+    kind = "whitened-mlp"
+    basis: Tensor
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dimension: int = 512,
+        *,
+        components: int = 256,
+        width: int = 512,
+    ) -> None:
+        super().__init__(shape, dimension)
+        self.components = min(components, dimension, self.features)
+        self.width = width
+        self.register_buffer("basis", torch.eye(self.features, self.components))
+        self.body = nn.Sequential(
+            nn.Linear(self.components, width),
+            nn.LayerNorm(width),
+            nn.GELU(),
+            nn.Linear(width, width),
+            nn.LayerNorm(width),
+            nn.GELU(),
+            nn.Linear(width, dimension),
+        )
+        last = self.body[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings, "components": self.components, "width": self.width}
+
+    def prepare(self, x: Tensor) -> None:
+        super().prepare(x)
+        flat = self.standardised(x).flatten(1)
+        variances, vectors = torch.linalg.eigh(flat.T @ flat / len(flat))
+        order = torch.argsort(variances, descending=True)[: self.components]
+        # directions without variance carry nothing; their whitening would blow up rounding noise
+        kept = variances[order].clamp(min=0)
+        factor = torch.where(kept > 1e-6 * kept.max(), kept.clamp(min=1e-12).rsqrt(), 0.0)
+        self.basis.copy_(vectors[:, order] * factor)
+
+    def forward(self, x: Tensor) -> Tensor:
+        whitened = self.standardised(x).flatten(1) @ self.basis
+        start = functional.pad(whitened, (0, self.dimension - self.components))
+        result: Tensor = start + self.body(whitened)
+        return result
+
+
+class MLP(Encoder):
+    """The paper's 3-layer perceptron (audio features), started at random."""
+
+    kind = "mlp"
+
+    def __init__(self, shape: tuple[int, ...], dimension: int = 512, *, width: int = 512) -> None:
+        super().__init__(shape, dimension)
+        self.width = width
+        self.body = nn.Sequential(
+            nn.Linear(self.features, width),
+            nn.ReLU(),
+            nn.Linear(width, width),
+            nn.ReLU(),
+            nn.Linear(width, dimension),
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings, "width": self.width}
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.body(self.standardised(x).flatten(1))
+        return result
+
+
+class WindowCNN(Encoder):
+    """The paper's 6-layer convolutional network for sensor windows (time, channels)."""
+
+    kind = "window-cnn"
+
+    def __init__(self, shape: tuple[int, ...], dimension: int = 512, *, width: int = 64) -> None:
+        super().__init__(shape, dimension)
+        if len(self.shape) != 2:
+            raise AttributesError(
+                f"Expected windows of shape (time, channels), got {self.shape}: "
+                "use another encoder for this kind of data."
+            )
+        self.width = width
+        channels = [self.shape[1], width, width, 2 * width, 2 * width, 4 * width]
+        layers: list[nn.Module] = []
+        for before, after in pairwise(channels):
+            layers += [nn.Conv1d(before, after, 5, stride=2, padding=2), nn.BatchNorm1d(after)]
+            layers += [nn.ReLU()]
+        self.body = nn.Sequential(*layers)
+        self.head = nn.Linear(channels[-1], dimension)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings, "width": self.width}
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.body(self.standardised(x).transpose(1, 2))
+        result: Tensor = self.head(hidden.mean(2))
+        return result
+
+
+class FeatureHead(Encoder):
+    """The paper's 2-layer perceptron on features of a frozen backbone (faces)."""
+
+    kind = "feature-head"
+
+    def __init__(self, shape: tuple[int, ...], dimension: int = 512, *, width: int = 512) -> None:
+        super().__init__(shape, dimension)
+        self.width = width
+        self.body = nn.Sequential(
+            nn.Linear(self.features, width), nn.ReLU(), nn.Linear(width, dimension)
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings, "width": self.width}
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.body(self.standardised(x).flatten(1))
+        return result
+
+
+ENCODERS: Mapping[str, Callable[..., Encoder]] = {
+    kind.kind: kind for kind in (WhitenedMLP, MLP, WindowCNN, FeatureHead)
+}
+
+
+def build_encoder(kind: str, shape: tuple[int, ...], dimension: int, **settings: Any) -> Encoder:
+    """The encoder of that name for samples of ``shape``."""
+    if kind not in ENCODERS:
+        raise AttributesError(
+            f"Expected an encoder out of {', '.join(ENCODERS)}, got {kind!r}: "
+            "or pass a module of your own."
+        )
+    return ENCODERS[kind](tuple(shape), dimension, **settings)

@@ -1,0 +1,201 @@
+"""PASS with a proof: donors drawn from softmax((epsilon/4) cos), few donors (SOUNDNESS H8, R5).
+
+The score t cos lies in [-t, t] whatever the sample, so one sample exchanged for another moves a
+log-probability by at most 2t, and the log of the normaliser by at most 2t: 4t = epsilon in all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sfumato.data import Records
+from sfumato.privacy import (
+    ExponentialChoice,
+    Guarantee,
+    NoGuarantee,
+    Randomness,
+    Relation,
+    SelfComposed,
+    Unit,
+)
+from sfumato.protect.attributes._attributes import AttributesError
+from sfumato.protect.attributes._donors import DonorSet
+from sfumato.protect.attributes._loss import Terms
+from sfumato.protect.attributes._memo import DrawMemory, Scope
+from sfumato.protect.attributes._pass import Pass
+from sfumato.protect.attributes._training import Training
+
+
+class PassLDP(Pass):
+    """Local differential privacy of the released index: ``epsilon`` a draw, times draws a person.
+
+    Formal guarantee: for any two samples x, x~ and any donor k,
+    P(k | x) <= e^epsilon P(k | x~). A person about whom at most ``draws_per_person`` draws are
+    made is protected with epsilon times that number; a further draw is refused.
+
+    | case | what happens |
+    | --- | --- |
+    | encoder and donors from people who are also protected | refused (R5) |
+    | not said that they are disjoint, or owners unknown | ``NoGuarantee`` |
+    | draws not remembered | each repetition counts as a draw |
+    | embedding exactly zero | cosine 0 with every donor: a uniform draw |
+    """
+
+    method = "pass-ldp"
+
+    def __init__(
+        self,
+        private: Sequence[str],
+        useful: Sequence[str],
+        donors: DonorSet,
+        *,
+        epsilon: float,
+        draws_per_person: int = 1,
+        lambda_: float | None = None,
+        mu: float | None = None,
+        dimension: int = 512,
+        encoder: str | nn.Module = "whitened-mlp",
+        training: Training | None = None,
+        remember: Scope | DrawMemory = "sample",
+        randomness: Randomness | None = None,
+    ) -> None:
+        if not 0 < epsilon < float("inf"):
+            raise AttributesError(f"Expected 0 < epsilon < infinity, got {epsilon!r}.")
+        if draws_per_person < 1:
+            raise AttributesError(f"Expected at least one draw a person, got {draws_per_person!r}.")
+        self.epsilon = float(epsilon)
+        self.draws_per_person = int(draws_per_person)
+        super().__init__(
+            private,
+            useful,
+            donors,
+            lambda_=lambda_,
+            mu=mu,
+            tau=4.0 / self.epsilon,
+            dimension=dimension,
+            encoder=encoder,
+            # the scores are soft by construction: nothing to anneal
+            training=training or Training(start_temperature=None),
+            remember=remember,
+            randomness=randomness,
+        )
+        self._fixed_on: frozenset[str] | None = None
+        self._disjoint: str | None = None
+        self._ownerless = False
+
+    def fit(
+        self,
+        records: Records,
+        *,
+        report: Callable[[int, Terms], None] | None = None,
+        announce: Callable[[str], None] | None = None,
+    ) -> PassLDP:
+        super().fit(records, report=report, announce=announce)
+        owners = [records[index].owners for index in range(len(records))]
+        owners += [self.donors[index].owners for index in range(len(self.donors))]
+        if all(owners):
+            self._fixed_on = frozenset(name for who in owners for name in who)
+        return self
+
+    def declare_disjoint(self, sentence: str) -> PassLDP:
+        """State that encoder and donors were fixed on other people; the sentence goes on the card.
+
+        Needed after ``load`` or when training records had no owners. Where owners are known the
+        statement is checked whenever records are protected.
+        """
+        if not sentence.strip():
+            raise AttributesError(
+                "Expected a sentence saying on whose data encoder and donors were fixed, got none."
+            )
+        self._disjoint = sentence.strip().rstrip(".")
+        return self
+
+    def _rows(self, embedded: Tensor) -> Tensor:
+        # double precision and an explicit clamp: rounding must not carry a score beyond t
+        _, placed = self._fitted()
+        unit = nn.functional.normalize(embedded.to(torch.float64), dim=1)
+        donors = nn.functional.normalize(placed.to(torch.float64), dim=1)
+        cosine = (unit @ donors.T).clamp(-1.0, 1.0)
+        return torch.softmax(self.epsilon / 4.0 * cosine, 1)
+
+    def _before_drawing(self, owners: Sequence[tuple[str, ...]]) -> None:
+        asked = Counter(name for who in owners for name in who)
+        both = sum(name in (self._fixed_on or ()) for name in asked)
+        if both:
+            raise AttributesError(
+                f"Expected people who are neither in the training records nor donors, got {both} "
+                "who are: the proof holds for others only (R5); leave them out."
+            )
+        beyond = sum(
+            self.memory.spent(name) + count > self.draws_per_person for name, count in asked.items()
+        )
+        if beyond:
+            raise AttributesError(
+                f"Expected at most {self.draws_per_person} draws a person, got more for {beyond} "
+                "people: keep fewer records of them, draw once a person, or raise draws_per_person."
+            )
+        self._ownerless = self._ownerless or any(not who for who in owners)
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        """A guarantee where the proof's conditions (R5) were checked or stated, else none."""
+        if self._disjoint is None and (self._fixed_on is None or self._ownerless):
+            return self._none(
+                "It is not known that encoder and donors were fixed on other people's data "
+                "(R5): give all records owners, or call declare_disjoint."
+            )
+        if self._ownerless and self.memory.scope == "never":
+            return self._none(
+                "Records without owners were drawn without a memory, so nobody counted how often."
+            )
+        choice, count = ExponentialChoice(self.epsilon), self.draws_per_person
+        if self._ownerless:
+            unit, counted = Unit.record(), "every record is drawn once"
+        else:
+            # one draw a person covers any number of that person's records
+            unit = Unit.person(None if self.memory.scope == "person" else count)
+            counted = f"at most {count} draws a person, enforced"
+        return Guarantee(
+            mechanism=self._mechanism,
+            unit=unit,
+            relation=Relation.REPLACE,
+            delta=0.0,
+            event=choice if self._ownerless or count == 1 else SelfComposed(choice, count),
+            accountant="pld",
+            assumptions=(
+                self._disjoint
+                or "encoder and donors were fixed on other people's data (checked by owner)",
+                self.donors.sentence,
+                counted,
+                "a later run starts from the memory of this one's draws",
+            ),
+            not_covered=(
+                "the donors, whose recordings are published as they are",
+                "the people in the training records: encoder and donor table are not private",
+                "how many records a person has",
+            ),
+            public=("encoder", "donors", "the number of released records"),
+            randomness=self.randomness.label,
+        )
+
+    def _none(self, reason: str) -> NoGuarantee:
+        return NoGuarantee(
+            mechanism=self._mechanism,
+            reason=reason,
+            not_covered=("the donors, whose recordings are published as they are",),
+            randomness=self.randomness.label,
+        )
+
+    @property
+    def _mechanism(self) -> str:
+        return f"PASS-LDP (epsilon {self.epsilon:g} a draw, {len(self.donors)} donors)"
+
+    def _settings(self) -> dict[str, Any]:
+        settings = super()._settings()
+        del settings["tau"]
+        return {**settings, "epsilon": self.epsilon, "draws_per_person": self.draws_per_person}
