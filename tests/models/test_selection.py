@@ -120,7 +120,7 @@ def test_weights_load_from_safetensors_and_pth_and_may_bring_another_head(tmp_pa
     source = models.SensorCNN(classes=4)
     save_file(source.state_dict(), tmp_path / "a.safetensors")
     torch.save({"state_dict": source.state_dict(), "epoch": 3}, tmp_path / "a.pth")
-    windows = torch.randn(2, 2, 128)
+    windows = torch.randn(2, 128, 2)
     for name in ("a.safetensors", "a.pth"):
         model = models.SensorCNN(classes=4)
         assert models.load_weights(model, tmp_path / name) == []
@@ -156,8 +156,8 @@ def test_a_checkpoint_that_would_run_code_is_refused(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("model", "shape"),
     [
-        (models.SensorCNN(2, embedding=512), (3, 2, 128)),
-        (models.MelCNN(embedding=64), (3, 1, 40, 32)),
+        (models.SensorCNN(2, embedding=512), (3, 128, 2)),
+        (models.MelCNN(embedding=64), (3, 40, 32, 1)),
         (models.MLP(40 * 32, embedding=512), (3, 40, 32)),
     ],
 )

@@ -10,8 +10,15 @@ from torch import Tensor, nn
 from sfumato.models._steps import Step, run
 
 
+class _ChannelsFirst(nn.Module):
+    """Records keep channels last; convolutions want them second."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.movedim(-1, 1)
+
+
 class SensorCNN(nn.Module):
-    """Windows (records, channels, time) to an embedding: six convolutions and one linear layer.
+    """Windows (records, time, channels) to an embedding: six convolutions and one linear layer.
 
     Each convolution halves the time axis; GroupNorm, so that no record sees another. ``classes``
     adds a classifier on the embedding.
@@ -34,6 +41,7 @@ class SensorCNN(nn.Module):
             )
             for a, b in pairwise(widths)
         )
+        self.layers.insert(0, _ChannelsFirst())
         self.embed = nn.Linear(widths[-1], embedding)
         self.head = nn.Linear(embedding, classes) if classes else None
 
@@ -48,7 +56,7 @@ class SensorCNN(nn.Module):
 
 
 class MelCNN(nn.Module):
-    """Log-mel pictures (records, 1, mels, time) to an embedding: four convolutions and a linear."""
+    """Log-mel pictures (records, mels, time, 1) to an embedding: four convolutions and a linear."""
 
     def __init__(self, width: int = 32, embedding: int = 512, classes: int = 0) -> None:
         super().__init__()
@@ -61,6 +69,7 @@ class MelCNN(nn.Module):
             )
             for a, b in pairwise(widths)
         )
+        self.layers.insert(0, _ChannelsFirst())
         self.embed = nn.Linear(widths[-1], embedding)
         self.head = nn.Linear(embedding, classes) if classes else None
 
