@@ -1,5 +1,91 @@
-"""Data sets as random-access records."""
+"""Data sets as random-access records, each read in the layout its authors publish.
 
+Every loader has ``problems``: what could not be used, counted by sentence.
+"""
+
+from sfumato.data._action_lists import hmdb51, kinetics, ntu_rgbd, toyota_smarthome, ucf101
+from sfumato.data._audio import Spoken, audio_mnist, log_mel
+from sfumato.data._crops import Crop, PersonCrops, mirrored
+from sfumato.data._faces import Pictures, celeba, utkface
+from sfumato.data._joints import COCO, LSP, MPII, mirror_order, translate, vocabulary
+from sfumato.data._pose import (
+    Person,
+    PoseRecords,
+    coco_keypoints,
+    human_art,
+    lsp,
+    lsp_visibility,
+    mpii,
+)
+from sfumato.data._pose_metrics import COCO_SIGMAS, oks, pck, pckh, torso_size
+from sfumato.data._privacy_attributes import (
+    PrivacyAnnotations,
+    Vispr,
+    pa_hmdb51,
+    pa_hmdb51_videos,
+    vispr,
+)
+from sfumato.data._problems import Problems
 from sfumato.data._records import ArrayRecords, Record, Records, RecordsError, Subset
+from sfumato.data._rooms import UtdMhad, airtlab, utd_mhad
+from sfumato.data._sensors import Windows, magnitudes, motion_sense, sisfall, windows_of
+from sfumato.data._videos import Sampling, VideoItem, VideoRecords, sampled_frames, video_folder
 
-__all__ = ["ArrayRecords", "Record", "Records", "RecordsError", "Subset"]
+__all__ = [
+    "COCO",
+    "COCO_SIGMAS",
+    "LSP",
+    "MPII",
+    "ArrayRecords",
+    "Crop",
+    "Person",
+    "PersonCrops",
+    "Pictures",
+    "PoseRecords",
+    "PrivacyAnnotations",
+    "Problems",
+    "Record",
+    "Records",
+    "RecordsError",
+    "Sampling",
+    "Spoken",
+    "Subset",
+    "UtdMhad",
+    "VideoItem",
+    "VideoRecords",
+    "Vispr",
+    "Windows",
+    "airtlab",
+    "audio_mnist",
+    "celeba",
+    "coco_keypoints",
+    "hmdb51",
+    "human_art",
+    "kinetics",
+    "log_mel",
+    "lsp",
+    "lsp_visibility",
+    "magnitudes",
+    "mirror_order",
+    "mirrored",
+    "motion_sense",
+    "mpii",
+    "ntu_rgbd",
+    "oks",
+    "pa_hmdb51",
+    "pa_hmdb51_videos",
+    "pck",
+    "pckh",
+    "sampled_frames",
+    "sisfall",
+    "torso_size",
+    "toyota_smarthome",
+    "translate",
+    "ucf101",
+    "utd_mhad",
+    "utkface",
+    "video_folder",
+    "vispr",
+    "vocabulary",
+    "windows_of",
+]

@@ -1,0 +1,144 @@
+"""AudioMNIST: spoken digits as log-mel pictures; digit useful; sex, accent, age and speaker private."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.data._problems import Problems, existing_file, existing_folder, some
+from sfumato.data._records import ArrayRecords, RecordsError
+
+_DIGITS = tuple(str(digit) for digit in range(10))
+MELS, FRAMES, _RATE, _RANGE_DB = 40, 32, 16_000, 80.0
+
+
+class Spoken(ArrayRecords):
+    """Log-mel pictures (mels, frames, 1) of bytes; ``attribute_classes`` names every class."""
+
+    attribute_classes: dict[str, tuple[str, ...]]
+    problems: Problems
+
+
+def audio_mnist(root: str | os.PathLike[str], part: str | None = None) -> Spoken:
+    """``data/01/0_01_0.wav`` with ``audioMNIST_meta.txt``, or packed ``logmel.npz``.
+
+    ``part``: takes 0 to 39 train, 40 to 49 test; None is all. The owner is the speaker. Accents are
+    compared in lower case; ages are classes in increasing order, as in the PASS paper's table 2.
+    """
+    if part not in (None, "train", "test"):
+        raise RecordsError(f"Expected part train, test or None, got {part!r}.")
+    folder = existing_folder(root, "AudioMNIST")
+    problems = Problems()
+    if (folder / "logmel.npz").is_file():
+        speakers = existing_file(folder / "speakers.json", "the speakers of AudioMNIST")
+        with np.load(folder / "logmel.npz", allow_pickle=False) as stored:
+            pictures, digit, speaker, take = (
+                stored[name] for name in ("logmel", "digit", "speaker", "take")
+            )
+        kept = _takes(take, part)
+        pictures, digit, speaker = pictures[kept], digit[kept], speaker[kept]
+    else:
+        data = folder / "data" if (folder / "data").is_dir() else folder
+        speakers = existing_file(data / "audioMNIST_meta.txt", "the speakers of AudioMNIST")
+        pictures, digit, speaker = _recordings(data, part, problems)
+    return _spoken(pictures, digit, speaker, json.loads(speakers.read_text()), problems)
+
+
+def _takes(take: npt.NDArray[Any], part: str | None) -> npt.NDArray[np.bool_]:
+    return np.ones(len(take), bool) if part is None else (take < 40) == (part == "train")
+
+
+def _recordings(
+    data: Path, part: str | None, problems: Problems
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any], npt.NDArray[Any]]:
+    from scipy.io import wavfile
+
+    rows = []
+    for path in sorted(data.glob("*/*.wav")):
+        digit, speaker, take = path.stem.split("_")
+        if not _takes(np.array([int(take)]), part)[0]:
+            continue
+        rate, sound = wavfile.read(path)
+        if len(sound) == 0:
+            problems.add("Expected recordings with sound in them, got empty ones: left out.")
+            continue
+        rows.append((log_mel(sound, rate), int(digit), int(speaker)))
+    some(rows, "recordings of AudioMNIST", problems)
+    pictures, digits, people = zip(*rows)
+    return np.stack(pictures), np.array(digits), np.array(people)
+
+
+def log_mel(sound: npt.NDArray[Any], rate: int) -> npt.NDArray[np.uint8]:
+    """(40, 32) bytes: one second around the middle, 40 mel bands, 80 dB below the loudest to 255."""
+    from scipy.signal import resample_poly, stft
+
+    if sound.ndim > 1:
+        sound = sound.mean(1)
+    if rate != _RATE:
+        divisor = int(np.gcd(rate, _RATE))
+        sound = resample_poly(sound.astype(np.float64), _RATE // divisor, rate // divisor)
+    second = np.zeros(_RATE)
+    middle = np.asarray(sound[max((len(sound) - _RATE) // 2, 0) :][:_RATE], dtype=np.float64)
+    second[(_RATE - len(middle)) // 2 :][: len(middle)] = middle
+    hop = _RATE // FRAMES
+    spectrum = stft(second, _RATE, nperseg=1024, noverlap=1024 - hop)[2]
+    power = _mel_filters(1024) @ np.abs(spectrum[:, :FRAMES]) ** 2
+    level = 10 * np.log10(np.maximum(power, 1e-12))
+    scaled = (level - level.max() + _RANGE_DB) / _RANGE_DB
+    return np.asarray(np.clip(scaled, 0, 1) * 255).round().astype(np.uint8)
+
+
+def _mel_filters(size: int) -> npt.NDArray[np.float64]:
+    """Triangles evenly spaced on the mel scale (2595 log10(1 + f / 700))."""
+    top = 2595 * np.log10(1 + _RATE / 2 / 700)
+    edges = 700 * (10 ** (np.linspace(0, top, MELS + 2) / 2595) - 1)
+    frequency = np.linspace(0, _RATE / 2, size // 2 + 1)
+    left, centre, right = edges[:-2, None], edges[1:-1, None], edges[2:, None]
+    rising, falling = (frequency - left) / (centre - left), (right - frequency) / (right - centre)
+    return np.maximum(np.minimum(rising, falling), 0.0)
+
+
+def _spoken(
+    pictures: npt.NDArray[np.uint8],
+    digit: npt.NDArray[Any],
+    speaker: npt.NDArray[Any],
+    facts: dict[str, dict[str, Any]],
+    problems: Problems,
+) -> Spoken:
+    ids = np.array([f"{int(number):02d}" for number in speaker])
+    known = np.isin(ids, list(facts))
+    problems.add("Expected every speaker in the list, got others: left out.", int((~known).sum()))
+    pictures, digit, ids = pictures[known], digit[known], ids[known]
+    some(ids.tolist(), "recordings by listed speakers", problems)
+    described: dict[str, dict[str, Any]] = {
+        number: {
+            "sex": str(fact["gender"]).lower(),
+            "accent": str(fact["accent"]).lower(),
+            "age": int(fact["age"]),
+        }
+        for number, fact in facts.items()
+    }
+    attributes: dict[str, npt.ArrayLike] = {"digit": digit.astype(np.int64)}
+    classes: dict[str, tuple[str, ...]] = {"digit": _DIGITS}
+    for name in ("sex", "accent", "age"):
+        values = sorted({fact[name] for fact in described.values()})
+        table = {number: values.index(fact[name]) for number, fact in described.items()}
+        attributes[name] = np.array([table[number] for number in ids])
+        classes[name] = tuple(str(value) for value in values)
+    people = tuple(sorted(set(ids.tolist())))
+    attributes["speaker"] = np.searchsorted(people, ids)
+    classes["speaker"] = people
+    records = Spoken(
+        pictures[..., None],
+        digit.astype(np.int64),
+        owners=[f"speaker_{number}" for number in ids],
+        attributes=attributes,
+        classes=_DIGITS,
+    )
+    records.attribute_classes, records.problems = classes, problems
+    return records

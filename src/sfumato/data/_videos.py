@@ -1,0 +1,182 @@
+"""Videos as records: decoded when asked for, a chosen number of frames, with their public masks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.data._problems import Problems, existing_folder, some
+from sfumato.data._records import Record, RecordsError
+from sfumato.media import open_sequence, open_video, read_frames
+
+VIDEO_SUFFIXES = frozenset({".avi", ".mp4", ".mkv", ".mov", ".webm", ".mpg", ".mpeg", ".m4v"})
+_MASK_SUFFIXES = (".npz", ".npy", ".mkv", ".mp4", ".avi", "")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which frames of a video a record keeps.
+
+    ``stride=None`` spreads ``frames`` over the whole video; a number takes every stride-th frame
+    around the middle. A video that is too short repeats its last frame. Nothing is random: random
+    clips are augmentation, which belongs to non-private training.
+    """
+
+    frames: int = 16
+    stride: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.frames < 1 or (self.stride is not None and self.stride < 1):
+            raise RecordsError(
+                f"Expected at least one frame and a stride of at least 1, got {self.frames} frames "
+                f"and stride {self.stride}."
+            )
+
+    def places(self, count: int) -> npt.NDArray[np.int64]:
+        """Indices of the frames to keep out of ``count``."""
+        if self.stride is None:
+            spread = (np.arange(self.frames) + 0.5) * count / self.frames
+            return np.minimum(spread.astype(np.int64), count - 1)
+        span = (self.frames - 1) * self.stride + 1
+        first = max((count - span) // 2, 0)
+        return np.minimum(first + np.arange(self.frames) * self.stride, count - 1)
+
+
+@dataclass(frozen=True)
+class VideoItem:
+    """Where a record's video lies and what is known about it."""
+
+    path: Path
+    label: Any
+    owners: tuple[str, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    mask: Path | None = None
+
+
+class VideoRecords:
+    """Records of videos; ``problems`` says what the list had that could not be used."""
+
+    def __init__(
+        self,
+        items: Sequence[VideoItem],
+        classes: Sequence[str],
+        *,
+        sampling: Sampling | None = None,
+        tolerant: bool = True,
+        problems: Problems | None = None,
+    ) -> None:
+        self.items, self.classes = tuple(items), tuple(classes)
+        self.sampling, self.tolerant = sampling, tolerant
+        self.problems = problems or Problems()
+        some(self.items, "videos", self.problems)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> Record:
+        item = self.items[index]
+        x, places = sampled_frames(item.path, self.sampling, tolerant=self.tolerant)
+        mask = None if item.mask is None else _mask(item.mask, x, places)
+        return Record(x, item.label, mask, item.owners, item.attributes)
+
+    def __iter__(self) -> Iterator[Record]:
+        return (self[index] for index in range(len(self)))
+
+
+def sampled_frames(
+    path: str | os.PathLike[str], sampling: Sampling | None, *, tolerant: bool = True
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64] | None]:
+    """The chosen frames (T, H, W, 3) and their indices; memory holds the chosen frames alone."""
+    if sampling is None:
+        return read_frames(path, tolerant=tolerant), None
+    count = _count(path, tolerant)
+    places = sampling.places(count)
+    wanted = dict.fromkeys(places.tolist())
+    kept: dict[int, npt.NDArray[np.uint8]] = {}
+    with open_video(path, tolerant=tolerant) as video:
+        for index, frame in enumerate(video):
+            if index in wanted:
+                kept[index] = frame.image
+            if len(kept) == len(wanted):
+                break
+    return np.stack([kept[place] for place in places.tolist()]), places
+
+
+def _count(path: str | os.PathLike[str], tolerant: bool) -> int:
+    # Headers lie (cut-off files, bad metadata), so frames are counted by decoding them.
+    with open_video(path, tolerant=tolerant) as video:
+        return sum(1 for _ in video)
+
+
+def _mask(
+    path: Path, x: npt.NDArray[np.uint8], places: npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.bool_]:
+    """True where public, for the frames kept; refuses a mask that does not fit its video."""
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as stored:
+            name = "mask" if "mask" in stored.files else stored.files[0]
+            mask = stored[name] > 0
+    elif path.suffix == ".npy":
+        mask = np.load(path, allow_pickle=False) > 0
+    elif path.is_dir():
+        with open_sequence(path) as pictures:
+            mask = np.stack([frame.image[..., 0] > 127 for frame in pictures])
+    else:
+        mask = read_frames(path)[..., 0] > 127
+    if places is not None:
+        if len(mask) <= int(places.max()):
+            raise RecordsError(
+                f"Expected a mask for every frame, got {len(mask)} for a video of at least "
+                f"{int(places.max()) + 1}: make the masks again."
+            )
+        mask = mask[places]
+    if mask.shape != x.shape[:3]:
+        raise RecordsError(
+            f"Expected a mask of shape {x.shape[:3]} like its video, got {mask.shape}: "
+            "make the masks again."
+        )
+    return np.asarray(mask, dtype=bool)
+
+
+def mask_beside(folder: Path, relative: Path) -> Path | None:
+    """The mask of a video: same relative path with another suffix, or a folder of pictures."""
+    stem = folder / relative.with_suffix("")
+    for suffix in _MASK_SUFFIXES:
+        candidate = stem.with_name(stem.name + suffix)
+        if candidate.is_file() if suffix else candidate.is_dir():
+            return candidate
+    return None
+
+
+def video_folder(
+    root: str | os.PathLike[str],
+    masks: str | os.PathLike[str] | None = None,
+    *,
+    sampling: Sampling | None = None,
+) -> VideoRecords:
+    """``root/CLASS/video.mp4``, with masks at ``masks/CLASS/video.npz`` (or .npy, a video, pictures).
+
+    A mask is True, or bright, where a pixel is public. With ``masks`` given, a video without one is
+    left out and counted: training it as if all were public would be a leak.
+    """
+    folder = existing_folder(root, "a folder of classes of videos")
+    mask_root = None if masks is None else existing_folder(masks, "masks")
+    classes = sorted(child.name for child in folder.iterdir() if child.is_dir())
+    problems, items = Problems(), []
+    for label, name in enumerate(classes):
+        for path in sorted((folder / name).iterdir()):
+            if path.suffix.lower() not in VIDEO_SUFFIXES:
+                problems.add(f"Expected videos in class folders, got {path.suffix or 'a folder'}.")
+                continue
+            mask = None if mask_root is None else mask_beside(mask_root, path.relative_to(folder))
+            if mask_root is not None and mask is None:
+                problems.add("Expected a mask with every video, got none: left out.")
+                continue
+            items.append(VideoItem(path, label, mask=mask))
+    return VideoRecords(items, classes, sampling=sampling, problems=problems)
