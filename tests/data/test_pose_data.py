@@ -240,7 +240,8 @@ def test_metrics_by_hand():
     joints[0, 0, 2] = 1
     guess = np.zeros((1, 17, 2))
     guess[0, 0] = [3, 4]
-    expected = np.exp(-25 / (2 * 100 * (2 * 0.026) ** 2))
-    assert data.oks(guess, joints, np.array([100.0]))[0] == pytest.approx(expected)
+    expected = np.exp(-25 / (2 * 10_000 * (2 * 0.026) ** 2))
+    assert 0.1 < expected < 0.9
+    assert data.oks(guess, joints, np.array([1e4]))[0] == pytest.approx(expected)
     assert data.oks(joints[..., :2], joints, np.array([100.0]))[0] == 1.0
     assert np.isnan(data.oks(guess, np.zeros((1, 17, 3)), np.array([100.0]))[0])

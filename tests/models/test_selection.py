@@ -52,6 +52,7 @@ def test_last_norms_are_the_norms_of_the_last_two_blocks_the_final_norm_and_the_
     [
         (lambda: models.mvit_v2_s(7), ("blocks.14.", "blocks.15.")),
         (lambda: models.tiny_vit("5m", 7), ("stages.3.",)),
+        (lambda: models.efficientnet_lite0(7), ("_blocks.15.", "_conv_head", "_fc")),
         (
             lambda: models.PoseNet(models.tiny_vit("5m", 0), models.SimCC(320)),
             ("backbone.stages.3.",),
@@ -78,6 +79,22 @@ def test_everything_in_i3d_leaves_the_scale_that_the_published_norm_lacks():
         model = models.I3D(5)
     assert models.select(model, "everything") < sum(p.numel() for p in model.parameters())
     assert not any(p.requires_grad for n, p in model.named_parameters() if n.endswith("bn.weight"))
+
+
+def test_last_stage_of_i3d_is_both_mixed_5():
+    with torch.device("meta"):
+        model = models.I3D(5)
+    models.select(model, "last-stage")
+    convolutions = {n for n, p in model.named_parameters() if p.requires_grad and "conv." in n}
+    assert {name.split(".")[1] for name in convolutions} == {"Mixed_5b", "Mixed_5c"}
+
+
+def test_presets_fit_the_video_transformer():
+    with torch.device("meta"):
+        model = models.VideoViT(classes=10)
+    counts = [models.select(model, preset) for preset in Preset]
+    assert 0 < counts[0] < counts[1] < counts[2] < counts[3] < counts[4]
+    assert counts[-1] == sum(p.numel() for p in model.parameters())
 
 
 def test_cut_gives_the_frozen_beginning_and_the_rest():

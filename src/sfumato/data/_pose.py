@@ -196,7 +196,7 @@ def _inside(person: Person, size: tuple[Any, Any], problems: Problems) -> Person
     return Person(joints, person.box, person.head_size, person.area)
 
 
-def box_of(joints: Joints, margin: float = 0.15) -> tuple[float, float, float, float]:
+def box_of(joints: Joints, margin: float = 0.05) -> tuple[float, float, float, float]:
     """A box around annotated joints, wider by ``margin`` on each side, for data without boxes."""
     seen = joints[joints[:, 2] > 0, :2]
     low, high = seen.min(0), seen.max(0)

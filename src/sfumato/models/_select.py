@@ -32,8 +32,8 @@ class Preset(StrEnum):
 def select(model: nn.Module, preset: Preset | str) -> int:
     """Make only the parameters of ``preset`` trainable; returns how many numbers those are.
 
-    A block is a step of ``model.steps()``. The last stage is the run of blocks that share the last
-    width: for MViT the blocks from the last halving on, for TinyViT the last of its four stages.
+    A block is a step of ``model.steps()``. The last stage is, for MViT the blocks from the last halving on, for TinyViT the last of its four stages,
+    for I3D both "Mixed_5", and the last block where a model has no stages.
     The scale of I3D's norms, which the published model does not have, is never trained.
     """
     if preset not in list(Preset):
@@ -91,6 +91,13 @@ def _last_stage(model: nn.Module, blocks: list[Step]) -> list[Step]:
     if isinstance(model, MViT):
         halvings = [i for i, block in enumerate(model.blocks) if block.pool_skip is not None]
         return blocks[halvings[-1] :]
-    stage = blocks[-1].name.rsplit(".blocks.", 1)[0]
-    same = [step for step in blocks if step.name.startswith(stage + ".")]
-    return same or blocks[-1:]
+    stage = _stage_of(blocks[-1].name)
+    return [step for step in blocks if _stage_of(step.name) == stage]
+
+
+def _stage_of(name: str) -> str:
+    """ "stages.3.blocks.1" belongs to "stages.3", "Mixed_5c" to "Mixed_5"; others stand alone."""
+    if ".stages." in f".{name}":
+        before, _, after = name.rpartition("stages.")
+        return f"{before}stages.{after.split('.')[0]}"
+    return name[:-1] if name.startswith("Mixed_") else name
