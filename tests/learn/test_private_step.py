@@ -291,7 +291,7 @@ def test_only_as_published_shares_the_batch() -> None:
         for view in ("private", "public"):
             real = getattr(streams, view)
 
-            def watched(indices: Any, view: str = view, real: Any = real) -> Any:
+            def watched(indices: Any, view: str = view, real: Any = real, seen: Any = seen) -> Any:
                 seen[view] = list(map(int, indices))
                 return real(indices)
 

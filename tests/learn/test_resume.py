@@ -1,0 +1,246 @@
+"""A run survives SIGKILL at any point, and never takes one noisy step too many."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import step_checks as checks
+import torch
+from safetensors import safe_open
+from torch import nn
+
+from sfumato.learn import Adam, CheckpointError, Plan, Sgd, train
+from sfumato.learn import _checkpoint as checkpoint_module
+from sfumato.learn._step import PrivateStep
+from sfumato.privacy import Randomness
+
+
+def _plan(steps: int = 12) -> Plan:
+    return checks.make_plan(
+        epsilon=8.0, delta=1e-3, records=20, batch=10, steps=steps, relation="add-remove"
+    )
+
+
+class Stopped(Exception):
+    pass
+
+
+def _stop_at(step: int) -> Any:
+    def progress(shown: Any) -> None:
+        if shown.step == step:
+            raise Stopped
+
+    return progress
+
+
+def _run(path: Path, *, resume: bool = False, stop: int | None = None, **more: Any) -> Any:
+    return train(
+        checks.make_model(), checks.wild_records(20), more.pop("plan", _plan()), checkpoint=path,
+        resume=resume, checkpoint_every=more.pop("checkpoint_every", 5), evaluate_every=100,
+        progress=None if stop is None else _stop_at(stop), **more,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Counts every noisy step that is really taken."""
+    taken: list[int] = []
+    real = PrivateStep.take
+
+    def take(self: Any) -> Any:
+        taken.append(1)
+        return real(self)
+
+    monkeypatch.setattr(PrivateStep, "take", take)
+    return taken
+
+
+@pytest.mark.parametrize("stop", [1, 5, 8, 12])
+def test_all_starts_together_take_exactly_the_planned_steps(
+    tmp_path: Path, stop: int, counted: list[int]
+) -> None:
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(Stopped):
+        _run(path, stop=stop)
+    run = _run(path, resume=True)
+    assert len(counted) == 12
+    # the checkpoint is written before a step is shown, every 5 steps and at the end
+    assert run.lost_steps == (0 if stop in {5, 12} else stop % 5)
+    assert run.guarantee.epsilon <= 8.0
+    finished = _run(path, resume=True)
+    assert len(counted) == 12, "a finished run has nothing left to spend"
+    for p, q in zip(run.model.parameters(), finished.model.parameters()):
+        assert torch.equal(p, q)
+
+
+@pytest.mark.parametrize("optimizer", [Sgd(0.1, momentum=0.9), Adam(0.01)])
+def test_a_resumed_run_continues_parameters_and_momentum_exactly(
+    tmp_path: Path, optimizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without noise and with everyone sampled, stopping and resuming changes nothing at all."""
+    plan = checks.make_plan(epsilon=8.0, delta=1e-3, records=20, batch=20, steps=12)
+    with checks.silent():
+        whole = _run(tmp_path / "whole.safetensors", plan=plan, optimizer=optimizer)
+        path = tmp_path / "parts.safetensors"
+        with pytest.raises(Stopped):
+            _run(path, stop=5, plan=plan, optimizer=optimizer)
+        parts = _run(path, resume=True, plan=plan, optimizer=optimizer)
+    assert parts.lost_steps == 0
+    for p, q in zip(whole.model.parameters(), parts.model.parameters()):
+        assert torch.equal(p, q)
+
+
+def test_no_key_and_no_generator_state_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    _run(path)
+    with safe_open(str(path), framework="pt") as stored:
+        assert {name.split(".")[0] for name in stored.keys()} == {"model"}  # noqa: SIM118
+        state = json.loads(stored.metadata()["sfumato"])
+    assert set(state) == {"version", "plan", "updates", "spent", "starts", "history"}
+    assert os.stat(path.with_name(path.name + ".steps")).st_mode & 0o777 == 0o600
+
+
+def _noise_after_resume(path: Path, **more: Any) -> torch.Tensor:
+    run = _run(path, resume=True, **more)
+    return torch.cat([p.detach().flatten() for p in run.model.parameters()])
+
+
+def test_a_resumed_run_draws_a_fresh_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two continuations of one checkpoint differ; a reused key would make them equal (mutant 44)."""
+
+    def continued() -> bool:
+        found = []
+        for name in ("a", "b"):
+            path = tmp_path / f"{name}.safetensors"
+            path.write_bytes(start.read_bytes())
+            path.with_name(path.name + ".steps").write_bytes(journal.read_bytes())
+            found.append(_noise_after_resume(path))
+            path.unlink()
+            path.with_name(path.name + ".steps").unlink()
+        return torch.equal(*found)
+
+    start = tmp_path / "start.safetensors"
+    with pytest.raises(Stopped):
+        _run(start, stop=10)
+    journal = start.with_name(start.name + ".steps")
+    assert not continued()
+
+    import numpy as np
+
+    monkeypatch.setattr(
+        Randomness, "generator", lambda self: np.random.Generator(np.random.Philox(key=1))
+    )
+    assert continued(), "the comparison would notice a reused key"
+
+
+def test_even_a_seeded_run_does_not_repeat_noise_when_it_resumes(tmp_path: Path) -> None:
+    draws: list[torch.Tensor] = []
+    real = checks.step_module.GaussianNoise.draw
+
+    def record(self: Any, count: int) -> torch.Tensor:
+        draws.append(real(self, count))
+        return draws[-1]
+
+    path = tmp_path / "run.safetensors"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks.step_module.GaussianNoise, "draw", record)
+        with pytest.raises(Stopped):
+            _run(path, stop=6, randomness=Randomness(1))
+        _run(path, resume=True, randomness=Randomness(1))
+    assert len(draws) == 12
+    assert len({float(draw[0]) for draw in draws}) == 12
+
+
+def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(Stopped):
+        _run(path, stop=5)
+    with pytest.raises(CheckpointError, match="resume"):
+        _run(path)
+    with pytest.raises(CheckpointError, match="same plan"):
+        _run(path, resume=True, plan=_plan(13))
+    with pytest.raises(CheckpointError, match="this model"):
+        train(nn.Linear(checks.SIZE, checks.CLASSES), checks.wild_records(20), _plan(),
+              checkpoint=path, resume=True)  # fmt: skip
+    journal = path.with_name(path.name + ".steps")
+    with checkpoint_module.Journal(path), pytest.raises(CheckpointError, match="locked"):
+        _run(path, resume=True)
+    journal.unlink()
+    with pytest.raises(CheckpointError, match="journal"):
+        _run(path, resume=True)
+
+
+def test_a_journal_without_a_checkpoint_still_counts(tmp_path: Path, counted: list[int]) -> None:
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(Stopped):
+        _run(path, stop=3)
+    assert not path.exists()
+    with pytest.raises(CheckpointError, match="journal"):
+        _run(path)
+    run = _run(path, resume=True)
+    assert run.lost_steps == 3
+    assert len(counted) == 12
+
+
+_SCRIPT = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+import step_checks as checks
+from sfumato.learn import train
+from sfumato.learn import _checkpoint
+plan = checks.make_plan(epsilon=8.0, delta=1e-3, records=20, batch=10, steps=12,
+                        relation="add-remove")
+seen = []
+real = checks.step_module.PrivateStep.take
+def take(self):
+    seen.append(1)
+    with open({log!r}, "a") as log:
+        log.write("x")
+    if len(seen) == 4 and {where!r} == "in a step":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(self)
+checks.step_module.PrivateStep.take = take
+save = _checkpoint.save_file
+def slow(tensors, name, metadata):
+    save(tensors, name, metadata=metadata)
+    if len(seen) == 6 and {where!r} == "in a checkpoint":
+        with open(name, "r+b") as half:
+            half.truncate(100)
+        os.kill(os.getpid(), signal.SIGKILL)
+_checkpoint.save_file = slow
+train(checks.make_model(), checks.wild_records(20), plan, checkpoint={path!r}, checkpoint_every=3,
+      resume={resume!r}, evaluate_every=100)
+"""
+
+
+@pytest.mark.parametrize("where", ["in a step", "in a checkpoint"])
+def test_sigkill_leaves_a_run_that_resumes(tmp_path: Path, where: str) -> None:
+    path, log = tmp_path / "run.safetensors", tmp_path / "log"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def start(resume: bool, kill: str) -> int:
+        script = _SCRIPT.format(
+            tests=str(Path(__file__).parent),
+            log=str(log),
+            where=kill,
+            path=str(path),
+            resume=resume,
+        )
+        return subprocess.run(
+            [sys.executable, "-c", script], env=environment, timeout=120
+        ).returncode
+
+    assert start(False, where) == -signal.SIGKILL
+    assert start(True, "") == 0
+    # the step that was killed was counted, and its noise perhaps never drawn: never one too many
+    assert len(log.read_text()) == 12
+    _, state = checkpoint_module.read(path)
+    assert state.spent == 12
+    assert state.updates == 12 - (1 if where == "in a step" else 3)
