@@ -85,7 +85,7 @@ def test_view_puts_a_mark_where_it_belongs(side: float) -> None:
     picture = view.picture(image, 128, 0.0, 1.0)[..., 0]
     rows, columns = np.mgrid[:128, :128] + 0.5
     found = (picture * columns).sum() / picture.sum(), (picture * rows).sum() / picture.sum()
-    np.testing.assert_allclose(found, (128 / 4, 128 / 3), atol=0.6)
+    np.testing.assert_allclose(found, (128 / 4, 128 / 3), atol=0.2)
 
 
 def test_crop_turns_the_body_upright() -> None:

@@ -54,7 +54,7 @@ def test_missed_frames_are_covered_from_both_sides(frames, gap) -> None:  # type
 
 def test_one_of_two_people_missed_is_closed_over_time(frames) -> None:  # type: ignore[no-untyped-def]
     both = [person(20) | person(200) for _ in range(20)]
-    masks = [person(20) if i in (9, 10) else mask for i, mask in enumerate(both)]
+    masks = [person(20) if 8 <= i < 12 else mask for i, mask in enumerate(both)]
     answers, _ = _run(frames, masks, margin=0)
     assert all(not (both[i] & ~answers[i].mask).any() for i in range(20))
 
@@ -72,6 +72,19 @@ def test_margin_widens_the_mask(frames) -> None:  # type: ignore[no-untyped-def]
     rows, columns = np.flatnonzero(answers[2].mask.any(1)), np.flatnonzero(answers[2].mask.any(0))
     assert (rows[0], rows[-1]) == (40 - 5, 199 + 5)
     assert (columns[0], columns[-1]) == (100 - 5, 139 + 5)
+
+
+def test_no_more_frames_are_taken_than_the_lookahead_says(frames) -> None:  # type: ignore[no-untyped-def]
+    taken = 0
+
+    def counted():  # type: ignore[no-untyped-def]
+        nonlocal taken
+        for frame in frames(30):
+            taken += 1
+            yield frame
+
+    for index, _ in enumerate(person_masks(counted(), ScriptedSegmenter(TRUTH), lookahead=4)):
+        assert taken <= index + 1 + 4
 
 
 def test_policies_blank_and_fail(frames) -> None:  # type: ignore[no-untyped-def]

@@ -176,6 +176,20 @@ def test_memory_does_not_depend_on_the_length() -> None:
     assert kept(3000) <= max(kept(300), 60)
 
 
+def test_no_more_frames_are_taken_than_the_lookahead_says(frames, scripted) -> None:  # type: ignore[no-untyped-def]
+    taken = 0
+
+    def counted():  # type: ignore[no-untyped-def]
+        nonlocal taken
+        for frame in frames(40):
+            taken += 1
+            yield frame
+
+    stream = track_boxes(counted(), scripted([[box] for box in walk(40)]), lookahead=7)
+    for index, _ in enumerate(stream):
+        assert taken <= index + 1 + 7
+
+
 def test_stream_gives_back_every_frame_with_its_own_boxes(frames, scripted) -> None:  # type: ignore[no-untyped-def]
     truth = walk(40)
     stream = track_boxes(frames(40), scripted([[box] for box in truth[::2]]), every=2, lookahead=4)

@@ -18,6 +18,7 @@ from sfumato.people._litert import threads
 _STRIDE = 4
 _MULTIPLE = 32  # the network halves its input five times
 _OVERLAP = 0.3
+_SIDES = {"centerface": (640, 1280), "centerface-native": (1, 1 << 16)}
 _OUTPUTS = ("537", "538", "539", "540")  # heat map, log size, offset, five landmarks
 
 
@@ -26,20 +27,23 @@ class CenterFace:
 
     The picture is scaled so that its longer side lies within ``sides``: small pictures are
     enlarged, because a face below about ten pixels is not found, and large ones are reduced.
+    ``centerface-native`` takes every picture at its own size: faster on small ones, blind to more.
     """
 
-    name = "centerface"
     device = "cpu (OpenCV)"
 
     def __init__(
         self,
+        name: str = "centerface",
         *,
         threshold: float = 0.2,
-        sides: tuple[int, int] = (640, 1280),
+        sides: tuple[int, int] | None = None,
         margin: float = 1.15,
         offline: bool = False,
     ) -> None:
-        self._threshold, self._sides, self._margin = threshold, sides, margin
+        self.name = name
+        self._sides = sides or _SIDES[name]
+        self._threshold, self._margin = threshold, margin
         cv2.setNumThreads(threads())
         self._file = str(store.path("centerface", offline=offline))
         self._size = (0, 0)

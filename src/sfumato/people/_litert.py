@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,8 +23,9 @@ class LiteRtModel:
         from ai_edge_litert.interpreter import Interpreter
 
         file = store.path(name, offline=offline)
-        self._interpreter = Interpreter(str(file), num_threads=min(4, threads()))
-        self._interpreter.allocate_tensors()
+        with _quiet():
+            self._interpreter = Interpreter(str(file), num_threads=min(4, threads()))
+            self._interpreter.allocate_tensors()
         self._input = self._interpreter.get_input_details()[0]
         self._outputs = self._interpreter.get_output_details()
 
@@ -35,6 +39,20 @@ class LiteRtModel:
         self._interpreter.set_tensor(self._input["index"], picture[None])
         self._interpreter.invoke()
         return [self._interpreter.get_tensor(output["index"])[0] for output in self._outputs]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the runtime's start-up notes off the error stream; its errors come as exceptions."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def threads() -> int:

@@ -35,10 +35,13 @@ def _blazeface(name: str) -> Factory:
     return make
 
 
-def _centerface(**settings: Any) -> Any:
-    from sfumato.people._centerface import CenterFace
+def _centerface(name: str) -> Factory:
+    def make(**settings: Any) -> Any:
+        from sfumato.people._centerface import CenterFace
 
-    return CenterFace(**settings)
+        return CenterFace(name, **settings)
+
+    return make
 
 
 def _heads(**settings: Any) -> Any:
@@ -83,7 +86,8 @@ def _dlib(**settings: Any) -> Any:
 # Imports wait until a detector is asked for: naming one must not load a runtime.
 _BUNDLED: Mapping[str, Mapping[str, Factory]] = {
     "faces": {
-        "centerface": _centerface,
+        "centerface": _centerface("centerface"),
+        "centerface-native": _centerface("centerface-native"),
         "blazeface": _blazeface("blazeface"),
         "blazeface-short": _blazeface("blazeface-short"),
         "heads": _heads,
@@ -142,7 +146,8 @@ class UnitedDetector:
 
 
 def face_detector(names: str = "centerface+blazeface", *, offline: bool = False) -> FaceDetector:
-    """Faces by ``centerface``, ``blazeface``, ``blazeface-short``, ``heads`` or a union ``a+b``."""
+    """Faces by ``centerface``, ``centerface-native``, ``blazeface``, ``blazeface-short``, ``heads``,
+    a plug-in, or a union ``a+b``."""
     parts = [_make("faces", name, FaceDetector, offline) for name in names.split("+")]
     return parts[0] if len(parts) == 1 else UnitedDetector(parts)
 

@@ -83,6 +83,9 @@ class Review:
             self.spans.append(span)
         self._open[reason, track] = DoubtfulSpan(index, index, reason, track)
 
+    def to_json(self) -> list[dict[str, Any]]:
+        return [span.to_json() for span in self.spans]
+
     def close(self) -> None:
         """Nothing more will come: put every span into the list, ordered by frame."""
         self.spans = sorted([*self.spans, *self._open.values()], key=lambda span: span.first)
