@@ -10,7 +10,12 @@ from typing import Any
 from sfumato.protect._method import Method, ProtectError
 
 _METHODS: dict[str, str] = {
+    "dp-image": "sfumato.protect.video:DpImage",
+    "dppix": "sfumato.protect.video:DpPix",
     "dprp": "sfumato.protect.video:VideoDprp",
+    "laplace": "sfumato.protect.video:LaplaceNoise",
+    "randomized-response": "sfumato.protect.video:GreyLevelResponse",
+    "snow": "sfumato.protect.video:Snow",
 }
 
 

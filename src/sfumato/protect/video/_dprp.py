@@ -16,7 +16,6 @@ from sfumato.privacy import (
     Guarantee,
     Relation,
     Unit,
-    UnitKind,
     calibrate_gaussian,
 )
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
@@ -29,35 +28,10 @@ from sfumato.protect.video._bases import (
     johnson_lindenstrauss,
 )
 from sfumato.protect.video._dprp_published import published_noise
+from sfumato.protect.video._extent import covers_every_frame, unit_extent
 from sfumato.protect.video._noisy_blocks import PEAK, NoisyBlocks, Prediction, predict_dct
 
 BASES = ("dct", "srht", "gaussian")
-
-
-def unit_extent(unit: Unit, shape: Shape) -> tuple[int, int]:
-    """How many pixels in how many frames may change; refuses a unit without such an extent."""
-    area = shape.height * shape.width
-    match unit.kind:
-        case UnitKind.PIXELS if not unit.inside_public_mask:
-            pixels, frames = unit.pixel_count, unit.frame_count
-        case UnitKind.FRAME:
-            pixels, frames = area, unit.frame_count
-        case UnitKind.CLIP | UnitKind.VIDEO:
-            if shape.frames is None:
-                raise ProtectError(
-                    f"The unit {unit} covers every frame, so their number must be known first: "
-                    "pass count=, or protect a file."
-                )
-            pixels, frames = area, shape.frames
-        case _:
-            raise ProtectError(
-                f"Expected the unit pixels(m, frames=n), frame, clip or video for a noisy picture, "
-                f"got {unit}."
-            )
-    assert pixels is not None
-    assert frames is not None
-    within = frames if shape.frames is None else min(frames, shape.frames)
-    return min(pixels, area), within
 
 
 class VideoDprp(Method):
@@ -124,7 +98,7 @@ class VideoDprp(Method):
 
     @property
     def needs_length(self) -> bool:
-        return self.unit.kind in {UnitKind.CLIP, UnitKind.VIDEO}
+        return covers_every_frame(self.unit)
 
     @property
     def settings(self) -> dict[str, Any]:
