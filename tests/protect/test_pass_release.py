@@ -12,6 +12,7 @@ from attribute_data import speech_like
 
 from sfumato.audit import BayesAttacker
 from sfumato.data import ArrayRecords, Subset
+from sfumato.errors import SfumatoError
 from sfumato.privacy import NoGuarantee, Randomness
 from sfumato.protect.attributes import (
     AttributesError,
@@ -21,6 +22,7 @@ from sfumato.protect.attributes import (
     Pass,
     Training,
     read_table,
+    release,
 )
 from sfumato.protect.attributes._encoders import build_encoder
 from sfumato.protect.attributes._pass import draw
@@ -274,3 +276,23 @@ def test_published_preset_is_table_6() -> None:
     }
     assert {t.weight_decay for t in preset.values()} == {1e-4}
     assert preset["audio"].bank_rate == 1.0
+
+
+def test_release_holds_donors_records_and_nothing_of_the_input(
+    fitted: Pass, tmp_path: Path
+) -> None:
+    records = speech_like(50, seed=6)
+    promise = release(fitted, records, tmp_path / "out", measured={"sex": 0.5})
+    assert isinstance(promise, NoGuarantee)
+    with np.load(tmp_path / "out" / "records.npz", allow_pickle=False) as stored:
+        assert sorted(stored) == ["attribute_word", "donor", "x"]
+        donors = np.stack([fitted.donors[i].x for i in range(len(fitted.donors))])
+        assert np.array_equal(stored["x"], donors[stored["donor"]])
+        assert np.array_equal(np.sort(stored["donor"]), np.sort(fitted.protect(records)))
+        assert not np.array_equal(stored["donor"], fitted.protect(records))
+    text = (tmp_path / "out" / "promise.json").read_text()
+    assert "agreed" in text
+    assert "empirical, not a bound" in text
+    assert "person1" not in text
+    with pytest.raises(SfumatoError, match="but one is there"):
+        release(fitted, records, tmp_path / "out")

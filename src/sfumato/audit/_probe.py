@@ -21,7 +21,7 @@ from sfumato.audit._measure import MeasureError
 from sfumato.audit._nag import nag
 from sfumato.audit._scores import AttributeScores, ClassifierScores
 from sfumato.data import Records
-from sfumato.protect.attributes import Table, read_table
+from sfumato.protect.attributes import Table, read_table, whitening
 
 
 class Obfuscation(Protocol):
@@ -34,9 +34,9 @@ class Obfuscation(Protocol):
 class ProbeSettings:
     """The attacker's effort. ``held_out`` of its records decide when to stop."""
 
-    width: int = 1024
+    width: int = 768
     epochs: int = 30
-    patience: int = 5
+    patience: int = 4
     batch: int = 256
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
@@ -81,16 +81,12 @@ class ProbeNetwork(nn.Module):
         super().__init__()
         flat = example.flatten(1)
         mean = flat.mean(0)
-        centred = flat - mean
-        variances, vectors = torch.linalg.eigh(centred.T @ centred / len(flat))
-        order = torch.argsort(variances, descending=True)[: settings.components]
-        kept = variances[order].clamp(min=0)
-        factor = torch.where(kept > 1e-6 * kept.max(), kept.clamp(min=1e-12).rsqrt(), 0.0)
+        basis = whitening(flat - mean, settings.components)
         self.register_buffer("mean", mean)
-        self.register_buffer("basis", vectors[:, order] * factor)
+        self.register_buffer("basis", basis)
         width = settings.width
         self.trunk = nn.Sequential(
-            nn.Linear(len(order), width),
+            nn.Linear(basis.shape[1], width),
             nn.LayerNorm(width),
             nn.GELU(),
             nn.Dropout(settings.dropout),
@@ -103,8 +99,12 @@ class ProbeNetwork(nn.Module):
             {f"head_{name}": nn.Linear(width, count) for name, count in heads.items()}
         )
 
-    def forward(self, x: Tensor) -> dict[str, Tensor]:
-        hidden = self.trunk((x.flatten(1) - self.mean) @ self.basis)
+    def features(self, x: Tensor) -> Tensor:
+        """Whitened input; the same in every epoch, so computed outside the steps."""
+        return (x.flatten(1) - self.mean) @ self.basis
+
+    def forward(self, features: Tensor) -> dict[str, Tensor]:
+        hidden = self.trunk(features)
         return {name.removeprefix("head_"): head(hidden) for name, head in self.heads.items()}
 
 
@@ -161,7 +161,7 @@ def train_probe(
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for epoch in range(settings.epochs):
             network.train()
-            shown = _released(protector, used.x, generator) if epoch else example
+            shown = network.features(_released(protector, used.x, generator) if epoch else example)
             shuffled = torch.from_numpy(generator.permutation(len(used)))
             for rows in torch.split(shuffled, settings.batch):
                 loss = _cross_entropy(network(shown[rows]), used, rows)
@@ -169,7 +169,9 @@ def train_probe(
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 schedule.step()
-            value = _held_loss(network, _released(protector, held.x, generator), held)
+            value = _held_loss(
+                network, network.features(_released(protector, held.x, generator)), held
+            )
             if value < best:
                 best, best_state, best_epoch = value, _state(network), epoch
             elif epoch - best_epoch >= settings.patience:
@@ -184,7 +186,7 @@ def score_probe(
     """Scores on records the attacker never saw, one fresh draw for each."""
     released = _released(protector, tested.x, np.random.default_rng(7))
     with torch.no_grad():
-        logits = network(released)
+        logits = network(network.features(released))
     found = {}
     for name, logit in logits.items():
         counts = torch.bincount(known.labels[name], minlength=known.class_count(name)).double()

@@ -14,6 +14,9 @@ from sfumato.errors import SfumatoError
 
 Classes = Mapping[str, tuple[str, ...]]
 
+# Data sets name the same attribute differently; a person may use either word.
+_SAME = {"gender": "sex", "sex": "gender"}
+
 
 class AttributesError(SfumatoError):
     """Attributes, donors or records that do not fit the task."""
@@ -147,21 +150,28 @@ def require_two_classes(table: Table, names: Iterable[str]) -> None:
 
 def _column(records: Records, name: str) -> Iterable[object]:
     if isinstance(records, ArrayRecords):
-        if name in records.attributes:
-            return list(records.attributes[name].tolist())
+        found = named(name, records.attributes)
+        if found is not None:
+            return list(records.attributes[found].tolist())
         if name == "label":
             return list(records.y.tolist())
         raise _no_such(name, records.attributes)
     column = []
     for index in range(len(records)):
         record = records[index]
-        if name in record.attributes:
-            column.append(_plain(record.attributes[name]))
+        found = named(name, record.attributes)
+        if found is not None:
+            column.append(_plain(record.attributes[found]))
         elif name == "label":
             column.append(_plain(record.y))
         else:
             raise _no_such(name, record.attributes)
     return column
+
+
+def named(name: str, known: Iterable[str]) -> str | None:
+    present = set(known)
+    return next((each for each in (name, _SAME.get(name, "")) if each in present), None)
 
 
 def _plain(value: object) -> object:

@@ -15,6 +15,7 @@ from sfumato.protect.attributes._attributes import (
     Classes,
     Table,
     Task,
+    named,
     read_table,
 )
 
@@ -111,8 +112,9 @@ class DonorSet:
         Private attributes of donors are read where all donors have them: they only choose where
         training starts.
         """
-        known = set(self.records[0].attributes) | {"label"}
-        names = [*task.useful, *(name for name in task.private if set(task.private) <= known)]
+        known = (*self.records[0].attributes, "label")
+        all_known = all(named(name, known) for name in task.private)
+        names = [*task.useful, *(task.private if all_known else ())]
         donors = read_table(self.records, names, classes={name: classes[name] for name in names})
         for name in task.useful:
             present = set(torch.unique(donors.labels[name]).tolist())

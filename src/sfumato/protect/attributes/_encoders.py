@@ -90,19 +90,25 @@ class WhitenedMLP(Encoder):
 
     def prepare(self, x: Tensor) -> None:
         super().prepare(x)
-        flat = self.standardised(x).flatten(1)
-        variances, vectors = torch.linalg.eigh(flat.T @ flat / len(flat))
-        order = torch.argsort(variances, descending=True)[: self.components]
-        # directions without variance carry nothing; their whitening would blow up rounding noise
-        kept = variances[order].clamp(min=0)
-        factor = torch.where(kept > 1e-6 * kept.max(), kept.clamp(min=1e-12).rsqrt(), 0.0)
-        self.basis.copy_(vectors[:, order] * factor)
+        self.basis.copy_(whitening(self.standardised(x).flatten(1), self.components))
 
     def forward(self, x: Tensor) -> Tensor:
         whitened = self.standardised(x).flatten(1) @ self.basis
         start = functional.pad(whitened, (0, self.dimension - self.components))
         result: Tensor = start + self.body(whitened)
         return result
+
+
+def whitening(centred: Tensor, components: int, rows: int = 6000) -> Tensor:
+    """Principal directions scaled to unit variance, from ``rows`` evenly spread records."""
+    some = centred[:: max(1, len(centred) // rows)]
+    variances, vectors = torch.linalg.eigh(some.T @ some / len(some))
+    order = torch.argsort(variances, descending=True)[:components]
+    # directions without variance carry nothing; their whitening would blow up rounding noise
+    kept = variances[order].clamp(min=0)
+    factor = torch.where(kept > 1e-6 * kept.max(), kept.clamp(min=1e-12).rsqrt(), 0.0)
+    scaled: Tensor = vectors[:, order] * factor
+    return scaled
 
 
 class MLP(Encoder):
