@@ -88,7 +88,7 @@ class Guarantee:
 
     @property
     def mu(self) -> float:
-        """The smallest mu for which the release is mu-GDP as far as the accountant can see."""
+        """The mu of a Gaussian release that protects no better, at this delta and at larger ones."""
         return gdp_mu(self.event, self.delta, self.relation)
 
     def attacker_power(self, false_positive_rate: float) -> float:

@@ -1,0 +1,5 @@
+"""``python -m sfumato`` is the same as ``sfumato``."""
+
+from sfumato.cli.main import main
+
+main()

@@ -1,0 +1,225 @@
+"""The main job end to end, on people who never lived: stage, protect, count, train, check.
+
+Everything it prints was computed in this run.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sfumato import protect, stage
+from sfumato.data import ArrayRecords, Records
+from sfumato.data._stage import staged as staged_records
+from sfumato.errors import SfumatoError
+from sfumato.learn import Adam, MaskedPixels, Plan, VideoClips, train
+from sfumato.ledger import Ledger
+from sfumato.media import VideoWriter
+from sfumato.models import VideoViT, choose_device
+from sfumato.privacy import Guarantee, check_outputs, format_epsilon, read_card
+
+Say = Callable[[str], None]
+
+# Four kinds of protection: proven, hidden, erased, replaced. Those that are installed are shown.
+WAYS: dict[str, dict[str, Any]] = {
+    "dprp": {"epsilon": 8.0, "delta": 1e-5, "unit": "pixels(16, frames=1)"},
+    "blur": {},
+    "silhouette": {},
+    "avatar": {},
+}
+UNIT = "pixels(16, frames=1)"
+PREPARE = VideoClips(frames=8, height=32, width=32)
+EPSILON = 0.5
+
+
+@dataclass
+class Summary:
+    """What the demo made and found, for its last screen and for machines."""
+
+    files: list[str] = field(default_factory=list)
+    releases: list[dict[str, Any]] = field(default_factory=list)
+    trainings: list[dict[str, Any]] = field(default_factory=list)
+    budget: str = ""
+    device: str = "cpu"
+
+
+def run(out: Path, *, clip: Path | None, force: bool, say: Say) -> Summary:
+    """Do everything once, into the folder ``out``; a real ``clip`` is protected instead if given."""
+    if out.exists() and not force:
+        raise SfumatoError(
+            f"Expected no folder at {str(out)!r}, but one is there: choose --out or pass --force."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    summary = Summary(device=str(choose_device("auto")))
+    say(f"1. Stage: a synthetic person in a synthetic room (device {summary.device}).")
+    source = clip or _stage_clip(out / "original.mp4", force)
+    say("2. Protect it, every way that is installed; each output has its card.")
+    ledger = _open_ledger(out / "ledger.db", force)
+    for name, settings in WAYS.items():
+        if name in protect.methods():
+            _protect(source, out, name, settings, ledger, summary, force, say)
+    summary.budget = str(ledger.show("demo"))
+    say(f"3. Train on staged clips at epsilon {EPSILON:g}: the whole clip private, or the room only.")
+    _train_all(summary, say)
+    return summary
+
+
+def _stage_clip(target: Path, force: bool) -> Path:
+    staging = stage.Staging(
+        clips=1, frames=48, fps=15.0, width=320, height=240, actions=("wave",), seed=7
+    )
+    made = next(iter(stage.clips(staging)))
+    with VideoWriter(target, rate=Fraction(15), size=(320, 240), force=force) as writer:
+        for picture in made.frames:
+            writer.write(picture)
+    return target
+
+
+def _open_ledger(path: Path, force: bool) -> Ledger:
+    if force:
+        path.unlink(missing_ok=True)
+    ledger = Ledger.open(path)
+    ledger.create("demo", owner="demo", epsilon=10.0, delta=1e-5, unit=UNIT, relation="replace")
+    return ledger
+
+
+def _protect(
+    source: Path,
+    out: Path,
+    name: str,
+    settings: dict[str, Any],
+    ledger: Ledger,
+    summary: Summary,
+    force: bool,
+    say: Say,
+) -> None:
+    target = out / f"{name}.mp4"
+    made = protect.release(
+        protect.make(name, settings),
+        source,
+        target,
+        force=force,
+        spend=lambda promise: ledger.spending(
+            "demo", promise, key=name, acknowledge_no_guarantee=True
+        ),
+    )
+    check_outputs(read_card(target), out)
+    proven = isinstance(made, Guarantee)
+    summary.files.append(target.name)
+    summary.releases.append(
+        {"method": name, "output": target.name, "proven": proven, "promise": made.to_json()}
+    )
+    if isinstance(made, Guarantee):
+        say(f"   {name}: epsilon {format_epsilon(made.epsilon)} for {made.unit.sentence}")
+    else:
+        say(f"   {name}: {made.reason}")
+
+
+def _train_all(summary: Summary, say: Say) -> None:
+    """One backbone trained on public actors and rooms, then the same private clips two ways."""
+    shape = {"frames": 8, "fps": 8.0, "width": 32, "height": 32, "actions": _ACTIONS}
+    public = staged_records(stage.Staging(clips=480, actors=12, rooms=18, seed=101, **shape))
+    private = staged_records(stage.Staging(clips=1200, actors=12, rooms=18, seed=202, **shape))
+    held_out = staged_records(stage.Staging(clips=240, actors=12, rooms=18, seed=303, **shape))
+    torch.manual_seed(0)  # the first weights are public
+    backbone = VideoViT(
+        len(_ACTIONS), clip=(3, 8, 32, 32), tubelet=(2, 8, 8), width=96, depth=3, heads=3
+    )
+    say(f"   public pre-training on {len(public)} clips of other people in other rooms")
+    _fit(backbone, public, _plain_plan(len(public), 240), None, None)
+    for parameter in backbone.parameters():
+        parameter.requires_grad_(False)
+    for part in (backbone.blocks[-1], backbone.norm, backbone.head):
+        part.requires_grad_(True)
+    plans: list[tuple[str, Plan | None]] = [
+        ("before", None),
+        ("DP-SGD", _private_plan(len(private), None)),
+        ("MaskDP", _private_plan(len(private), MaskedPixels())),
+    ]
+    for name, plan in plans:
+        model = copy.deepcopy(backbone)
+        promise = None
+        if plan is not None:
+            promise = _fit(model, private, plan, held_out, say).guarantee
+        accuracy = _accuracy(model, held_out)
+        summary.trainings.append(
+            {
+                "method": name,
+                "held_out_accuracy": accuracy,
+                "promise": None if promise is None else promise.to_json(),
+                "words": "public clips only" if promise is None else repr(promise),
+            }
+        )
+        say(f"   {name}: {100 * accuracy:.1f} % of held-out clips right")
+
+
+_ACTIONS: tuple[str, ...] = tuple(stage.ACTIONS)[:6]
+
+
+def _plain_plan(records: int, steps: int) -> Plan:
+    return Plan(
+        epsilon=float("inf"),
+        delta=0.0,
+        records=records,
+        batch=64,
+        steps=steps,
+        clip_norm=float("inf"),
+        relation="replace",
+        unit="record",
+    )
+
+
+def _private_plan(records: int, view: MaskedPixels | None) -> Plan:
+    return Plan(
+        epsilon=EPSILON,
+        delta=1e-5,
+        records=records,
+        batch=200,
+        steps=60,
+        clip_norm=1.0,
+        relation="replace",
+        unit="record" if view is None else "masked-tokens",
+        public_view=view,
+    )
+
+
+def _fit(model: Any, records: Records, plan: Plan, held_out: Any, say: Any) -> Any:
+    return train(model, records, plan, optimizer=Adam(rate=2e-3), prepare=PREPARE)
+
+
+def _accuracy(model: torch.nn.Module, records: ArrayRecords) -> float:
+    model.eval()
+    right = 0
+    with torch.no_grad():
+        for index in range(len(records)):
+            record = records[index]
+            scores = model(PREPARE(record.x, 1)[None])
+            right += int(scores.argmax(1)[0] == int(record.y))
+    model.train()
+    return right / len(records)
+
+
+def words(summary: Summary, out: Path) -> Sequence[str]:
+    """The last screen, for a newcomer."""
+    lines = ["", "What you have now", f"  {out}/ holds the outputs, each with a .card.md to read:"]
+    for made in summary.releases:
+        mark = "proven" if made["proven"] else "not proven"
+        lines.append(f"    {made['output']:<16} {mark}")
+    lines += ["", "The budget of the recording (ledger.db)", f"  {summary.budget}", ""]
+    lines.append("Models trained on 1200 private clips")
+    for made in summary.trainings:
+        lines.append(f"    {made['method']:<8} {100 * made['held_out_accuracy']:5.1f} %  {made['words']}")
+    lines += [
+        "",
+        "Try next: sfumato verify, sfumato methods, sfumato account --as-published all,",
+        f"          sfumato protect YOUR.mp4 out.mp4 --method dprp --epsilon 8 --unit '{UNIT}'",
+    ]
+    return lines
+
+

@@ -1,0 +1,30 @@
+"""``sfumato demo``: the main job end to end, on data it makes itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from sfumato.cli._output import FORCE, JSON, emit
+
+app = typer.Typer()
+
+
+@app.command()
+def demo(
+    out: Path = typer.Option(Path("demo-out"), help="The folder to write."),
+    clip: Path | None = typer.Option(None, help="A real clip to protect instead of a staged one."),
+    force: bool = FORCE,
+    as_json: bool = JSON,
+) -> None:
+    """Stage people, protect them four ways, count the budget, train two ways, and say what is proven."""
+    from sfumato.bench import demo as steps
+
+    def say(sentence: str) -> None:
+        if not as_json:
+            print(sentence, flush=True)
+
+    summary = steps.run(out, clip=clip, force=force, say=say)
+    emit(as_json, asdict(summary), *steps.words(summary, out))

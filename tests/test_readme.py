@@ -1,0 +1,74 @@
+"""The README says what is true: its examples run, its tables are generated, its links lead somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_python_examples_run(page: Path) -> None:
+    done = doctest.testfile(str(page), module_relative=False)
+    assert done.failed == 0
+
+
+def test_generated_tables_are_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs/generate.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def commands() -> list[str]:
+    """Every ``sfumato ...`` line of the pages, continued lines joined, comments dropped."""
+    found = []
+    for page in PAGES:
+        text = re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8"))
+        found += re.findall(r"^(?:    |\$ )?(sfumato [a-z][^\n#`|]*)", text, re.MULTILINE)
+    return sorted({line.strip() for line in found})
+
+
+def test_every_command_shown_exists_with_its_options() -> None:
+    """Each verb and option in the pages is known to the command line."""
+    wrong = []
+    helps: dict[tuple[str, ...], str] = {}
+    for line in commands():
+        words = shlex.split(line)[1:]
+        for depth in (2, 1):
+            verb = tuple(word for word in words[:depth] if re.fullmatch(r"[a-z-]+", word))
+            if len(verb) == depth and verb not in helps:
+                done = subprocess.run(
+                    [sys.executable, "-m", "sfumato", *verb, "--help"],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    env={"COLUMNS": "200", "TERM": "dumb", "PATH": "/usr/bin:/bin"},
+                )
+                helps[verb] = done.stdout if done.returncode == 0 else ""
+            if len(verb) == depth and helps[verb]:
+                break
+        else:
+            wrong.append(f"{line}: no such verb")
+            continue
+        options = {word.partition("=")[0] for word in words if word.startswith("--")}
+        wrong += [f"{line}: no {option}" for option in options if option not in helps[verb]]
+    assert not wrong, "\n".join(wrong)
+    assert len(helps) >= 5
