@@ -19,6 +19,7 @@ from sfumato.audit import (
     nag,
     probe,
     repeated_release,
+    unfinetuned,
 )
 from sfumato.audit._scores import mean_auc, plug_in_information, wilson
 from sfumato.data import ArrayRecords
@@ -141,6 +142,23 @@ def test_probe_together_has_a_head_for_each_attribute() -> None:
     report = probe(None, data, data, ["a", "b"], settings=settings, together=True)
     assert set(report.scores) == {"a", "b"}
     assert all(score.accuracy > 0.9 for score in report.scores.values())
+
+
+def test_unfinetuned_classifier_survives_substitution_by_the_same_kind_only() -> None:
+    """Trained on originals: right where the release looks like the original, lost where not."""
+    rng = np.random.default_rng(8)
+    x = np.eye(6, dtype=np.float32)[rng.integers(0, 6, 600)]
+    data = ArrayRecords(x, x.argmax(1), attributes={"kind": x.argmax(1) % 3})
+    settings = ProbeSettings(width=32, epochs=15, batch=32, learning_rate=3e-3)
+    same_class = np.zeros((6, 6))
+    for i in range(6):
+        same_class[i, [i % 3, i % 3 + 3]] = 0.5
+    kept = unfinetuned(ToDonors(same_class), data, data, ["kind"], settings=settings)
+    lost = unfinetuned(
+        ToDonors(np.roll(same_class, 1, axis=1)), data, data, ["kind"], settings=settings
+    )
+    assert kept.scores["kind"].accuracy > 0.98
+    assert lost.scores["kind"].accuracy < 0.1
 
 
 def test_repeated_release_adds_up_and_memory_stops_it() -> None:

@@ -3,7 +3,7 @@
 from sfumato.audit._bayes import BayesAttacker
 from sfumato.audit._measure import Measure, MeasureError
 from sfumato.audit._nag import NormalizedAccuracyGain, mnag, nag
-from sfumato.audit._probe import ProbeReport, ProbeSettings, probe
+from sfumato.audit._probe import Obfuscation, ProbeReport, ProbeSettings, probe, unfinetuned
 from sfumato.audit._repeated import RepeatedRelease, repeated_release
 from sfumato.audit._scores import AttributeScores, ClassifierScores
 
@@ -14,6 +14,7 @@ __all__ = [
     "Measure",
     "MeasureError",
     "NormalizedAccuracyGain",
+    "Obfuscation",
     "ProbeReport",
     "ProbeSettings",
     "RepeatedRelease",
@@ -21,4 +22,5 @@ __all__ = [
     "nag",
     "probe",
     "repeated_release",
+    "unfinetuned",
 ]

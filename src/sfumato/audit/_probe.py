@@ -136,6 +136,21 @@ def probe(
     return ProbeReport(scores, longest)
 
 
+def unfinetuned(
+    protector: Obfuscation,
+    train: Records,
+    test: Records,
+    attributes: Sequence[str],
+    *,
+    settings: ProbeSettings | None = None,
+) -> ProbeReport:
+    """A downstream classifier trained on original records and never adapted to released ones."""
+    known = read_table(train, attributes)
+    tested = read_table(test, attributes, classes=known.classes)
+    network, epochs = train_probe(None, known, settings or ProbeSettings())
+    return ProbeReport(score_probe(network, protector, tested, known), epochs)
+
+
 def train_probe(
     protector: Obfuscation | None, table: Table, settings: ProbeSettings
 ) -> tuple[ProbeNetwork, int]:

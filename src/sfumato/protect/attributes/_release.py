@@ -40,7 +40,7 @@ def release(
     kept = drawn[order]
     chosen, position = np.unique(kept, return_inverse=True)
     donors = [method.donors[int(index)] for index in chosen]
-    columns = {
+    columns: dict[str, Any] = {
         f"attribute_{name}": np.array([str(_label(donor, name)) for donor in donors])[position]
         for name in method.task.useful
     }
