@@ -60,6 +60,7 @@ def test_ucf101_takes_labels_from_its_lists_and_owners_from_groups(ucf, frame_nu
     assert isinstance(train, Records)
     assert train.classes == ("Archery", "Basketball")
     assert [(r.y, r.owners) for r in train] == [(0, ("Archery_g01",)), (1, ("Basketball_g01",))]
+    assert train.owners == [r.owners for r in train]
     assert train[0].x.shape == (2, 24, 32, 3)
     assert frame_numbers(train[0].x) == [1, 4]
     assert sorted(train.problems.counts.values()) == [1, 1]  # a missing file and an unknown class

@@ -98,3 +98,15 @@ def test_replaced_norms_take_over_scale_shift_and_divide_the_channels():
     assert isinstance(replaced[0], nn.GroupNorm)
     assert replaced[0].num_groups == 10
     torch.testing.assert_close(replaced[0].weight, weight)
+
+
+def test_a_frozen_model_survives_copying():
+    import copy
+
+    model = models.freeze_batchnorm(nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4)))
+    pictures = torch.randn(2, 3, 4, 4)
+    for other in (model, copy.deepcopy(model)):
+        other.train()
+        assert not other[1].training
+        torch.testing.assert_close(other(pictures), model(pictures))
+        assert not other[1].running_mean.any()

@@ -41,7 +41,8 @@ class Pictures:
         self.attribute_classes = dict(attribute_classes)
         self.classes = self.attribute_classes.get(label, ())
         self.problems = problems or Problems()
-        self._source, self._owners = folder, owners
+        self.owners = list(owners) if owners is not None else [()] * len(self.names)
+        self._source = folder
         some(self.names, "pictures", self.problems)
 
     def __len__(self) -> int:
@@ -49,8 +50,8 @@ class Pictures:
 
     def __getitem__(self, index: int) -> Record:
         facts = {name: values[index].item() for name, values in self.attributes.items()}
-        owners = () if self._owners is None else self._owners[index]
-        return Record(self._picture(self.names[index]), facts[self.label], None, owners, facts)
+        picture = self._picture(self.names[index])
+        return Record(picture, facts[self.label], None, self.owners[index], facts)
 
     def _picture(self, name: str) -> npt.NDArray[np.uint8]:
         if self._source.is_dir():

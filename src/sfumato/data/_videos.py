@@ -76,6 +76,11 @@ class VideoRecords:
         self.problems = problems or Problems()
         some(self.items, "videos", self.problems)
 
+    @property
+    def owners(self) -> list[tuple[str, ...]]:
+        """Owners of every record, without decoding anything."""
+        return [item.owners for item in self.items]
+
     def __len__(self) -> int:
         return len(self.items)
 

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from types import MethodType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import torch
 from torch import nn
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 Model = TypeVar("Model", bound=nn.Module)
+
+
+class _Frozen:
+    """Mixed into a BatchNorm: stays in evaluation mode, whatever ``train()`` says."""
+
+    training: bool
+
+    def train(self, mode: bool = True) -> Self:
+        self.training = False
+        return self
+
+
+class FrozenBatchNorm1d(_Frozen, nn.BatchNorm1d):
+    """BatchNorm with fixed statistics: an affine map per channel, each record by itself."""
+
+
+class FrozenBatchNorm2d(_Frozen, nn.BatchNorm2d):
+    """BatchNorm with fixed statistics: an affine map per channel, each record by itself."""
+
+
+class FrozenBatchNorm3d(_Frozen, nn.BatchNorm3d):
+    """BatchNorm with fixed statistics: an affine map per channel, each record by itself."""
+
+
+_FROZEN: dict[type, type[nn.Module]] = {
+    nn.BatchNorm1d: FrozenBatchNorm1d,
+    nn.BatchNorm2d: FrozenBatchNorm2d,
+    nn.BatchNorm3d: FrozenBatchNorm3d,
+}
 
 
 def freeze_batchnorm(model: Model) -> Model:
@@ -19,15 +47,11 @@ def freeze_batchnorm(model: Model) -> Model:
     trainable if they were.
     """
     for module in model.modules():
-        if isinstance(module, _BATCH_NORMS):
+        if type(module) in _FROZEN:
             module.eval()
-            module.train = MethodType(_stays_in_evaluation, module)  # type: ignore[method-assign]
+            # the layer itself is kept, so that names, hooks and references to it stay valid
+            module.__class__ = _FROZEN[type(module)]
     return model
-
-
-def _stays_in_evaluation(self: nn.Module, mode: bool = True) -> nn.Module:
-    self.training = False
-    return self
 
 
 def replace_batchnorm(model: Model, groups: int = 16) -> Model:
