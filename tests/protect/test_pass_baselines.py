@@ -9,6 +9,7 @@ import pytest
 import torch
 from attribute_data import speech_like
 
+from sfumato import protect
 from sfumato.audit import ClassifierScores, ProbeSettings, probe
 from sfumato.privacy import NoGuarantee
 from sfumato.protect.attributes import AttributesError, read_table
@@ -22,6 +23,7 @@ from sfumato.protect.attributes.baselines import (
     PPDAR,
     GameSettings,
     MaSS,
+    PictureMethod,
     Turn,
 )
 
@@ -126,3 +128,20 @@ def test_harmless_to_its_own_adversary_broken_by_the_probe(name: str) -> None:
     assert attacked["word"].accuracy > 0.9
     # the gap of appendix C: the adversary's information is below the attacker's
     assert attacked["sex"].information > own.compute().information
+
+
+def test_picture_methods_serve_as_attribute_methods() -> None:
+    """Laplace noise at a tiny epsilon drowns a picture, at a huge one leaves it; shape stays."""
+    x = torch.linspace(0, 255, 2 * 16 * 16).view(2, 16, 16)
+    settings = {"unit": "pixels(1, frames=1)", "seed": 1}
+    loud = PictureMethod(protect.get("laplace")(epsilon=0.01, **settings))
+    quiet = PictureMethod(protect.get("laplace")(epsilon=1e6, **settings))
+    rng = np.random.default_rng(0)
+    assert (quiet.obfuscate(x, rng) - x).abs().max() <= 1
+    drowned = loud.obfuscate(x, rng)
+    assert drowned.shape == x.shape
+    assert (drowned - x).abs().mean() > 30
+    assert not torch.equal(loud.obfuscate(x, rng), drowned)
+    assert loud.promise(16, 16).epsilon <= 0.01 * (1 + 1e-9)
+    with pytest.raises(protect.ProtectError, match="for pictures only"):
+        loud.obfuscate(torch.zeros(3, 12), rng)

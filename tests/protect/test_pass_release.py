@@ -276,6 +276,28 @@ def test_published_preset_is_table_6() -> None:
     }
     assert {t.weight_decay for t in preset.values()} == {1e-4}
     assert preset["audio"].bank_rate == 1.0
+    donors = DonorSet.sample(speech_like(), 8, declared="public")
+    method = Pass.published("audio", ["sex"], ["word"], donors)
+    assert (method.tau, method.mu, method.lambda_) == (0.01, 0.2, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("mlp", (4, 5)), ("window-cnn", (64, 6)), ("feature-head", (30,))]
+)
+def test_published_encoders_give_one_embedding_a_sample(kind: str, shape: tuple[int, ...]) -> None:
+    encoder = build_encoder(kind, shape, 16)
+    x = torch.randn(7, *shape)
+    encoder.prepare(x)
+    assert encoder(x).shape == (7, 16)
+    layers = [m for m in encoder.modules() if isinstance(m, torch.nn.Linear | torch.nn.Conv1d)]
+    assert len(layers) == {"mlp": 3, "window-cnn": 6, "feature-head": 2}[kind]
+
+
+def test_samples_of_another_shape_are_refused(fitted: Pass) -> None:
+    with pytest.raises(
+        AttributesError, match=r"samples of shape \(12,\) as in training, got \(9,\)"
+    ):
+        fitted.substitution(torch.zeros(3, 9))
 
 
 def test_release_holds_donors_records_and_nothing_of_the_input(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +96,25 @@ class Pass:
         self._classes: Classes = {}
         self._generator = self.randomness.generator()
 
+    @classmethod
+    def published(
+        cls,
+        kind: Literal["audio", "motion", "faces"],
+        private: Sequence[str],
+        useful: Sequence[str],
+        donors: DonorSet,
+        **settings: Any,
+    ) -> Pass:
+        """As in the paper's Table 6: its networks, learning rates and epochs.
+
+        ``audio``: 3-layer perceptron; ``motion``: 6-layer convolutional network on windows;
+        ``faces``: 2-layer perceptron on features of a face backbone, faces centre-cropped before.
+        """
+        encoder = {"audio": "mlp", "motion": "window-cnn", "faces": "feature-head"}[kind]
+        return cls(
+            private, useful, donors, encoder=encoder, training=Training.published(kind), **settings
+        )
+
     # -- training ------------------------------------------------------------------------------
 
     def fit(
@@ -166,6 +185,11 @@ class Pass:
 
     def embeddings(self, x: Tensor) -> Tensor:
         encoder, _ = self._fitted()
+        if isinstance(encoder, Encoder) and tuple(x.shape[1:]) != encoder.shape:
+            raise AttributesError(
+                f"Expected samples of shape {encoder.shape} as in training, got "
+                f"{tuple(x.shape[1:])}: cut them in the same way."
+            )
         return embed(encoder, x)
 
     def substitution(self, x: Tensor | Records) -> Tensor:

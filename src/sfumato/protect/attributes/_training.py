@@ -57,7 +57,7 @@ class Training:
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
-            object.__setattr__(self, "steps", 600 if self.steps is None else self.steps)
+            object.__setattr__(self, "steps", 300 if self.steps is None else self.steps)
             object.__setattr__(self, "epochs", None)
         if not 0 < self.bank_rate <= 1:
             raise AttributesError(f"Expected 0 < bank_rate <= 1, got {self.bank_rate!r}.")

@@ -6,6 +6,7 @@ from sfumato.protect.attributes.baselines._game import AdversarialMethod, GameSe
 from sfumato.protect.attributes.baselines._gap import GAP
 from sfumato.protect.attributes.baselines._mass import MaSS
 from sfumato.protect.attributes.baselines._msda import MSDA
+from sfumato.protect.attributes.baselines._pictures import PictureMethod
 from sfumato.protect.attributes.baselines._ppdar import ALF, PPDAR
 from sfumato.protect.attributes.baselines._spact import SPAct
 
@@ -24,6 +25,7 @@ __all__ = [
     "AdversarialMethod",
     "GameSettings",
     "MaSS",
+    "PictureMethod",
     "SPAct",
     "Turn",
 ]
