@@ -8,7 +8,7 @@ import pytest
 from sfumato.people import Box, suppress
 from sfumato.people._anchors import cell_centres, decode, suppress_rows, weighted
 from sfumato.people._blazepose import Crop, upright_crop
-from sfumato.people._views import View, square_views
+from sfumato.people._views import View, reduced, square_views
 
 
 @pytest.mark.parametrize(
@@ -99,3 +99,11 @@ def test_crop_turns_the_body_upright() -> None:
     np.testing.assert_allclose(top + 0.5, above, atol=1e-3)
     straight = Crop(10, 10, 256, 0.0).to_picture(256)
     np.testing.assert_allclose(straight[:, :2], np.eye(2))
+
+
+def test_reduced_copy_keeps_its_scale_exactly() -> None:
+    image = np.zeros((1081, 1921, 3), dtype=np.uint8)
+    small, wider, higher = reduced(image, 384)
+    assert min(small.shape[:2]) == 384
+    assert (small.shape[1] * wider, small.shape[0] * higher) == pytest.approx((1921, 1081))
+    assert reduced(small, 384)[0] is small

@@ -8,7 +8,7 @@ from sfumato.media import Image
 from sfumato.people._anchors import cell_centres, decode, suppress_rows, weighted
 from sfumato.people._boxes import Box, from_rows, unite
 from sfumato.people._litert import DEVICE, LiteRtModel
-from sfumato.people._views import square_views
+from sfumato.people._views import reduced, square_views
 
 _OVERLAP = 0.3
 
@@ -58,13 +58,14 @@ class BlazeFace:
 
     def detect(self, image: Image) -> list[Box]:
         found: list[Box] = []
-        height, width = image.shape[:2]
+        small, wider, higher = reduced(image, 2 * self._size)
+        height, width = small.shape[:2]
         for view in square_views(width, height, tiles=self._tiles):
-            raw, logits = self._model(view.picture(image, self._size, -1.0, 1.0))
+            raw, logits = self._model(view.picture(small, self._size, -1.0, 1.0))
             corners, _, scores = decode(raw, logits, self._centres, self._size, self._threshold)
             groups = suppress_rows(corners, scores, _OVERLAP)
             best = weighted(corners, scores, groups) * view.side
-            best[:, 0::2] += view.x
-            best[:, 1::2] += view.y
+            best[:, 0::2] = (best[:, 0::2] + view.x) * wider
+            best[:, 1::2] = (best[:, 1::2] + view.y) * higher
             found += from_rows(best, scores[[group[0] for group in groups]], self.name)
         return [box.scale(self._margin) for box in unite(found)]

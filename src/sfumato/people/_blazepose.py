@@ -14,7 +14,7 @@ from sfumato.people._anchors import cell_centres, decode, suppress_rows, weighte
 from sfumato.people._boxes import Box
 from sfumato.people._litert import DEVICE, LiteRtModel
 from sfumato.people._protocols import Mask, Pose
-from sfumato.people._views import square_views
+from sfumato.people._views import reduced, square_views
 
 LANDMARKS = 33
 _LAYERS = ((8, 2), (16, 2), (32, 6))  # 2254 anchors
@@ -79,15 +79,17 @@ class BodyDetector:
     def crops(self, image: Image) -> list[Crop]:
         """One crop a person, the surest first."""
         found: list[Crop] = []
-        height, width = image.shape[:2]
+        small, wider, higher = reduced(image, 2 * self._size)
+        height, width = small.shape[:2]
         for view in square_views(width, height, tiles=self._tiles):
-            raw, logits = self._model(view.picture(image, self._size, -1.0, 1.0))
+            raw, logits = self._model(view.picture(small, self._size, -1.0, 1.0))
             corners, points, scores = decode(
                 raw, logits, self._centres, self._size, self._threshold
             )
             groups = suppress_rows(corners, scores, _OVERLAP)
             for person, group in zip(weighted(points, scores, groups), groups, strict=True):
                 person = person * view.side + np.array([view.x, view.y], np.float32)
+                person = person * np.array([wider, higher], np.float32)
                 found.append(upright_crop(person[0], person[1], float(scores[group[0]])))
         kept: list[Crop] = []
         for crop in sorted(found, key=lambda crop: crop.score, reverse=True):

@@ -51,6 +51,18 @@ def _shrunk(
     return small, adjusted
 
 
+def reduced(image: Image, side: int) -> tuple[Image, float, float]:
+    """A copy whose shorter side is about ``side``, if the picture is larger, and how much wider and
+    higher the picture is: done once, because every view would otherwise shrink it anew."""
+    height, width = image.shape[:2]
+    factor = min(height, width) / side
+    if factor <= 1:
+        return image, 1.0, 1.0
+    size = round(width / factor), round(height / factor)
+    small = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+    return small, width / size[0], height / size[1]
+
+
 def square_views(width: int, height: int, *, tiles: bool) -> Iterator[View]:
     """The whole picture, centred, and with ``tiles`` the squares along its longer side."""
     side = float(max(width, height))
