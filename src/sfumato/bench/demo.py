@@ -18,11 +18,18 @@ from sfumato import protect, stage
 from sfumato.data import ArrayRecords, Records
 from sfumato.data._stage import staged as staged_records
 from sfumato.errors import SfumatoError
-from sfumato.learn import Adam, MaskedPixels, Plan, VideoClips, train
+from sfumato.learn import Adam, MaskedPixels, Plan, Run, VideoClips, train
 from sfumato.ledger import Ledger
 from sfumato.media import VideoWriter
 from sfumato.models import VideoViT, choose_device
-from sfumato.privacy import Guarantee, check_outputs, format_epsilon, read_card
+from sfumato.privacy import (
+    Guarantee,
+    Relation,
+    Unit,
+    check_outputs,
+    format_epsilon,
+    read_card,
+)
 
 Say = Callable[[str], None]
 
@@ -65,7 +72,9 @@ def run(out: Path, *, clip: Path | None, force: bool, say: Say) -> Summary:
         if name in protect.methods():
             _protect(source, out, name, settings, ledger, summary, force, say)
     summary.budget = str(ledger.show("demo"))
-    say(f"3. Train on staged clips at epsilon {EPSILON:g}: the whole clip private, or the room only.")
+    say(
+        f"3. Train on staged clips at epsilon {EPSILON:g}: the whole clip private, or the room only."
+    )
     _train_all(summary, say)
     return summary
 
@@ -123,16 +132,16 @@ def _protect(
 
 def _train_all(summary: Summary, say: Say) -> None:
     """One backbone trained on public actors and rooms, then the same private clips two ways."""
-    shape = {"frames": 8, "fps": 8.0, "width": 32, "height": 32, "actions": _ACTIONS}
-    public = staged_records(stage.Staging(clips=480, actors=12, rooms=18, seed=101, **shape))
-    private = staged_records(stage.Staging(clips=1200, actors=12, rooms=18, seed=202, **shape))
-    held_out = staged_records(stage.Staging(clips=240, actors=12, rooms=18, seed=303, **shape))
+    public, private, held_out = (
+        staged_records(_staging(clips, seed))
+        for clips, seed in ((300, 101), (800, 202), (160, 303))
+    )
     torch.manual_seed(0)  # the first weights are public
     backbone = VideoViT(
         len(_ACTIONS), clip=(3, 8, 32, 32), tubelet=(2, 8, 8), width=96, depth=3, heads=3
     )
     say(f"   public pre-training on {len(public)} clips of other people in other rooms")
-    _fit(backbone, public, _plain_plan(len(public), 240), None, None)
+    _fit(backbone, public, _plain_plan(len(public), 160))
     for parameter in backbone.parameters():
         parameter.requires_grad_(False)
     for part in (backbone.blocks[-1], backbone.norm, backbone.head):
@@ -146,7 +155,7 @@ def _train_all(summary: Summary, say: Say) -> None:
         model = copy.deepcopy(backbone)
         promise = None
         if plan is not None:
-            promise = _fit(model, private, plan, held_out, say).guarantee
+            promise = _fit(model, private, plan).guarantee
         accuracy = _accuracy(model, held_out)
         summary.trainings.append(
             {
@@ -162,6 +171,20 @@ def _train_all(summary: Summary, say: Say) -> None:
 _ACTIONS: tuple[str, ...] = tuple(stage.ACTIONS)[:6]
 
 
+def _staging(clips: int, seed: int) -> stage.Staging:
+    return stage.Staging(
+        clips=clips,
+        actors=12,
+        rooms=18,
+        actions=_ACTIONS,
+        frames=8,
+        fps=8.0,
+        width=32,
+        height=32,
+        seed=seed,
+    )
+
+
 def _plain_plan(records: int, steps: int) -> Plan:
     return Plan(
         epsilon=float("inf"),
@@ -170,8 +193,8 @@ def _plain_plan(records: int, steps: int) -> Plan:
         batch=64,
         steps=steps,
         clip_norm=float("inf"),
-        relation="replace",
-        unit="record",
+        relation=Relation.REPLACE,
+        unit=Unit.record(),
     )
 
 
@@ -180,16 +203,16 @@ def _private_plan(records: int, view: MaskedPixels | None) -> Plan:
         epsilon=EPSILON,
         delta=1e-5,
         records=records,
-        batch=200,
-        steps=60,
+        batch=160,
+        steps=50,
         clip_norm=1.0,
-        relation="replace",
-        unit="record" if view is None else "masked-tokens",
+        relation=Relation.REPLACE,
+        unit=Unit.record() if view is None else Unit.masked_tokens(),
         public_view=view,
     )
 
 
-def _fit(model: Any, records: Records, plan: Plan, held_out: Any, say: Any) -> Any:
+def _fit(model: VideoViT, records: Records, plan: Plan) -> Run:
     return train(model, records, plan, optimizer=Adam(rate=2e-3), prepare=PREPARE)
 
 
@@ -212,14 +235,14 @@ def words(summary: Summary, out: Path) -> Sequence[str]:
         mark = "proven" if made["proven"] else "not proven"
         lines.append(f"    {made['output']:<16} {mark}")
     lines += ["", "The budget of the recording (ledger.db)", f"  {summary.budget}", ""]
-    lines.append("Models trained on 1200 private clips")
+    lines.append("Models trained on private clips, scored on held-out ones")
     for made in summary.trainings:
-        lines.append(f"    {made['method']:<8} {100 * made['held_out_accuracy']:5.1f} %  {made['words']}")
+        lines.append(
+            f"    {made['method']:<8} {100 * made['held_out_accuracy']:5.1f} %  {made['words']}"
+        )
     lines += [
         "",
         "Try next: sfumato verify, sfumato methods, sfumato account --as-published all,",
         f"          sfumato protect YOUR.mp4 out.mp4 --method dprp --epsilon 8 --unit '{UNIT}'",
     ]
     return lines
-
-
