@@ -198,7 +198,19 @@ def test_stream_gives_back_every_frame_with_its_own_boxes(frames, scripted) -> N
     assert [frame.pts for frame, _ in seen] == list(range(40))
     assert all(covered(truth[i], found) > 0.95 for i, (_, found) in enumerate(seen))
     assert stream.status.frames == 40
-    assert stream.status.detector == "scripted"
+    assert stream.status.detector == "scripted every 2 frames"
+
+
+def test_glances_between_find_what_comes_and_goes(frames, scripted) -> None:  # type: ignore[no-untyped-def]
+    flash = Box(200, 100, 220, 120, 0.8)
+    glances = [[flash] if i == 7 else [] for i in range(31) if i % 5]
+    always = [[box] for box in walk(31)[::5]]
+    alone = track_boxes(frames(31), scripted(always), every=5)
+    helped = track_boxes(frames(31), scripted(always), every=5, between=scripted(glances))
+    assert covered(flash, [found for _, found in alone][7]) == 0
+    assert covered(flash, [found for _, found in helped][7]) == pytest.approx(1)
+    assert helped.status.looked_at == 7
+    assert helped.status.bridged == 0, "what a glance does not find is no miss"
 
 
 @pytest.mark.parametrize("wrong", [{"every": 0}, {"lookahead": -1}, {"every": 5, "lookahead": 2}])

@@ -28,6 +28,7 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
         detector: FaceDetector | PersonDetector,
         *,
         every: int,
+        between: FaceDetector | PersonDetector | None,
         on_miss: OnMiss,
         lookahead: int,
         hold: int,
@@ -39,8 +40,11 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
                 f"{every}, hold {hold}, lookahead {lookahead}: a skipped frame needs the next look."
             )
         self.lookahead = lookahead
-        self.status = DetectorStatus(detector.name, detector.device)
-        self._detector, self._every = detector, every
+        name = detector.name
+        if every > 1:
+            name += f" every {every} frames" + (f", {between.name} between" if between else "")
+        self.status = DetectorStatus(name, detector.device)
+        self._detector, self._every, self._between = detector, every, between
         self._tracker = BoxTracker(self.status, lookahead, hold, on_miss, sure, every)
         self._answers = self._run(frames)
 
@@ -58,8 +62,12 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
         waiting: deque[Frame] = deque()
         for index, frame in enumerate(frames):
             waiting.append(frame)
-            look = index % self._every == 0
-            self._tracker.push(self._detector.detect(frame.image) if look else None)
+            if index % self._every == 0:
+                self._tracker.push(self._detector.detect(frame.image))
+            elif self._between is not None:
+                self._tracker.push(self._between.detect(frame.image), thorough=False)
+            else:
+                self._tracker.push(None)
             for answer in self._tracker.answers():
                 yield waiting.popleft(), answer
         for answer in self._tracker.answers(finished=True):
@@ -72,6 +80,7 @@ def track_boxes(
     detector: FaceDetector | PersonDetector,
     *,
     every: int = 1,
+    between: FaceDetector | PersonDetector | None = None,
     policy: OnMiss | str = OnMiss.HOLD,
     lookahead: int = LOOKAHEAD,
     hold: int = HOLD,
@@ -79,6 +88,8 @@ def track_boxes(
 ) -> BoxStream:
     """Find boxes on every ``every``-th frame and follow them through all of them.
 
+    ``between`` may name a faster detector that glances at the frames in between, for faces that come
+    and go within a few frames; what it does not find is no miss.
     ``policy`` says what happens on a frame where someone seen before and after was not found:
     ``hold`` covers the interpolated box and blanks the frame when no credible box is left,
     ``blank`` blanks the frame, ``fail`` raises. See :mod:`sfumato.people._tracker` for the rules.
@@ -87,6 +98,7 @@ def track_boxes(
         frames,
         detector,
         every=every,
+        between=between,
         on_miss=OnMiss(policy),
         lookahead=lookahead,
         hold=hold,

@@ -119,14 +119,18 @@ class BoxTracker:
     _next: int = 0
     _numbers: int = 0
 
-    def push(self, found: Sequence[Box] | None) -> None:
-        """The detections of the next frame, or None when nobody looked at it."""
+    def push(self, found: Sequence[Box] | None, thorough: bool = True) -> None:
+        """The detections of the next frame, or None when nobody looked at it.
+
+        What a glance (not ``thorough``) finds counts; what it does not find is no miss.
+        """
+        looked = found is not None and thorough
         self._newest += 1
-        self._looked.append(found is not None)
+        self._looked.append(looked)
         self.status.frames += 1
+        self.status.looked_at += looked
+        self.status.empty += looked and not found
         if found is not None:
-            self.status.looked_at += 1
-            self.status.empty += not found
             self._associate(found)
 
     def answers(self, finished: bool = False) -> Iterator[TrackedBoxes]:
