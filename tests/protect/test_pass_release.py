@@ -20,12 +20,14 @@ from sfumato.protect.attributes import (
     DrawMemory,
     Encoder,
     Pass,
+    Task,
     Training,
     read_table,
     release,
 )
 from sfumato.protect.attributes._encoders import build_encoder
 from sfumato.protect.attributes._pass import draw
+from sfumato.protect.attributes._training import _anchors
 
 QUICK = Training(steps=80, batch=200, learning_rate=3e-3, start_temperature=0.2)
 
@@ -318,3 +320,39 @@ def test_release_holds_donors_records_and_nothing_of_the_input(
     assert "person1" not in text
     with pytest.raises(SfumatoError, match="but one is there"):
         release(fitted, records, tmp_path / "out")
+
+
+def test_gender_and_sex_are_one_attribute() -> None:
+    table = read_table(speech_like(30), ["gender"])
+    assert table.classes["gender"] == ("female", "male")
+
+
+def test_anchored_donors_start_inside_the_most_frequent_private_class() -> None:
+    """Men are the most frequent; every woman among the donors takes a man's place, same word."""
+    records = speech_like()
+    task = Task(["sex"], ["word"])
+    table = read_table(records, task.names)
+    donors = DonorSet.sample(records, 60, declared="public").table(task, table.classes)
+    anchors = _anchors(table, donors, task, torch.Generator().manual_seed(0))
+    male = table.classes["sex"].index("male")
+    moved = anchors >= 0
+    assert bool(moved.any())
+    assert torch.equal(moved, donors.labels["sex"] != male)
+    assert (table.labels["sex"][anchors[moved]] == male).all()
+    assert torch.equal(table.labels["word"][anchors[moved]], donors.labels["word"][moved])
+
+
+def test_donors_without_private_labels_start_at_their_own_place() -> None:
+    records = speech_like()
+    bare = ArrayRecords(records.x, records.y, attributes={"word": records.attributes["word"]})
+    donors = DonorSet.sample(bare, 64, declared="synthetic")
+    method = Pass(
+        ["sex"],
+        ["word"],
+        donors,
+        encoder=small_encoder(),
+        training=Training(steps=1, batch=100, learning_rate=1e-9),
+    ).fit(records)
+    own = method.embeddings(torch.from_numpy(np.stack([donors[i].x for i in range(64)])))
+    assert method._placed is not None
+    torch.testing.assert_close(method._placed, own, rtol=1e-4, atol=1e-5)
