@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,13 +54,18 @@ def cast_of(
     baked file serves. ``procedural`` needs nothing.
     """
     if kind == "procedural":
-        return tuple(procedural_body(person, detail=2) for person in people(seed, count))
+        return _procedural(seed, count)
     if kind != "anny":
         raise BodyError(f"Expected a body out of anny and procedural, got {kind!r}.")
     file = (cache or cache_folder()) / f"anny-{_FORMAT}-{seed}-{count}.safetensors"
     if not file.is_file():
         _bake(file, seed, count, _bar if progress else iter)
     return load_bodies(file)
+
+
+@lru_cache(maxsize=2)
+def _procedural(seed: int, count: int) -> tuple[SkinnedBody, ...]:
+    return tuple(procedural_body(person, detail=2) for person in people(seed, count))
 
 
 def cache_folder() -> Path:

@@ -23,7 +23,7 @@ from sfumato.protect.video.avatar._replace import Replaced, Rules, replace
 
 NOT_COVERED = (
     "pose, gait and the way of moving, which the avatar keeps on purpose (a biometric)",
-    "size and position of the person, and with them the silhouette's motion",
+    "size, lengths of limbs and position of the person",
     "shadows and reflections of the person",
     "voice and other sound, if it is kept",
     "things that tell who it is: the room, objects held, other people's reactions",
@@ -58,23 +58,26 @@ class Avatar(Method):
         hold: int = 2,
         grow: float = 0.02,
         feather: float = 0.012,
-        smooth: float = 1.0,
+        smooth: float = 0.04,
+        proportions: Literal["person", "avatar"] = "person",
         window: int = 240,
         finder: Finder | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__(seed=seed)
-        if missed not in {"blank", "fail"} or body not in {"anny", "procedural"}:
-            raise ProtectError(
-                "Expected missed out of blank and fail, and body out of anny and procedural, got "
-                f"{missed!r} and {body!r}."
-            )
+        for name, value, choice in (
+            ("missed", missed, ("blank", "fail")),
+            ("body", body, ("anny", "procedural")),
+            ("proportions", proportions, ("person", "avatar")),
+        ):
+            if value not in choice:
+                raise ProtectError(f"Expected {name} out of {', '.join(choice)}, got {value!r}.")
         if hold < 0 or grow < 0 or feather < 0 or smooth < 0 or window < 1:
             raise ProtectError(
                 "Expected hold, grow, feather and smooth of at least 0 and a window of at least 1."
             )
         self._kind: Literal["anny", "procedural"] = body
-        self._rules = Rules(missed, hold, grow, feather, smooth)
+        self._rules = Rules(missed, hold, grow, feather, smooth, proportions)
         self._window = window
         self._finder = finder
         self._bodies: tuple[SkinnedBody, ...] | None = None
@@ -118,15 +121,16 @@ class Avatar(Method):
         """The recording in windows, each with its people replaced."""
         order = self.randomness.generator().permutation(len(self.bodies))
         while given := list(islice(frames, self._window)):
-            yield given, self._replaced([frame.image for frame in given], order)
+            yield given, self._replaced(given, order)
 
-    def _replaced(
-        self, images: Sequence[npt.NDArray[np.uint8]], order: npt.NDArray[np.int64]
-    ) -> Replaced:
+    def _replaced(self, given: Sequence[Frame], order: npt.NDArray[np.int64]) -> Replaced:
+        images = [frame.image for frame in given]
         found = self.finder.find(images)
+        span = float(given[-1].time - given[0].time)
+        rate = (len(given) - 1) / span if span > 0 else 25.0
         # who stands for whom is a secret permutation: it says nothing about the person
-        chosen = [self.bodies[order[i % len(order)]] for i in range(len(found.tracks))]
-        return replace(np.stack(images), found, chosen, self._rules, Light())
+        chosen = [self.bodies[order[track.number % len(order)]] for track in found.tracks]
+        return replace(np.stack(images), found, chosen, self._rules, Light(), rate=rate)
 
     @property
     def bodies(self) -> tuple[SkinnedBody, ...]:

@@ -12,14 +12,18 @@ import numpy.typing as npt
 from sfumato.body import INDEX, Camera
 from sfumato.media import Image
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True)
 class Track:
-    """One person along a recording: joints (T, 24, 3) in the camera's world, NaN where unseen."""
+    """One person along a recording: joints (T, 24, 3) in the camera's world, NaN where unseen.
+
+    ``number`` tells people apart over the whole recording, beyond one window of frames.
+    """
 
     joints: Floats
+    number: int = 0
 
     @property
     def present(self) -> npt.NDArray[np.bool_]:
@@ -106,7 +110,7 @@ def outline(joints: Floats, camera: Camera) -> npt.NDArray[np.bool_]:
     import cv2
 
     canvas = np.zeros((camera.height, camera.width), np.uint8)
-    known = np.isfinite(joints).all(-1)
+    known = np.asarray(np.isfinite(joints).all(axis=-1))
     if not known.any():
         return canvas.astype(bool)
     seen = camera.to_camera(joints)
@@ -120,14 +124,18 @@ def outline(joints: Floats, camera: Camera) -> npt.NDArray[np.bool_]:
     return canvas > 0
 
 
-_LIMBS = tuple(
-    (f"{side}_{a}", f"{side}_{b}", thick)
-    for side in ("left", "right")
-    for a, b, thick in (
-        ("shoulder", "elbow", 0.15), ("elbow", "wrist", 0.13), ("wrist", "hand", 0.14),
-        ("hip", "knee", 0.22), ("knee", "ankle", 0.17), ("ankle", "toe", 0.13),
-        ("shoulder", "hip", 0.22),
-    )
-) + (("left_shoulder", "right_hip", 0.26), ("right_shoulder", "left_hip", 0.26),
-     ("left_shoulder", "right_shoulder", 0.16), ("left_hip", "right_hip", 0.2),
-     ("neck", "crown", 0.25))  # fmt: skip
+# bones with the width, in metres, that surely holds the limb and its clothes
+_LIMBS = (
+    *(
+        (f"{side}_{a}", f"{side}_{b}", thick)
+        for side in ("left", "right")
+        for a, b, thick in (
+            ("shoulder", "elbow", 0.15), ("elbow", "wrist", 0.13), ("wrist", "hand", 0.14),
+            ("hip", "knee", 0.22), ("knee", "ankle", 0.17), ("ankle", "toe", 0.13),
+            ("shoulder", "hip", 0.22),
+        )
+    ),
+    ("left_shoulder", "right_hip", 0.26), ("right_shoulder", "left_hip", 0.26),
+    ("left_shoulder", "right_shoulder", 0.16), ("left_hip", "right_hip", 0.2),
+    ("neck", "crown", 0.25),
+)  # fmt: skip

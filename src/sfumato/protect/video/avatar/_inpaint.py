@@ -1,20 +1,24 @@
 """Erasing people: first what other frames saw of the background, then what lies around.
 
 With a camera at rest the background is the median of every pixel's uncovered values. With a moving
-camera, frames are aligned by a homography between tracked corners outside people, and a hidden pixel
+camera, frames are aligned by points followed outside people (shift, turn, zoom), and a hidden pixel
 takes the median of what the nearest frames show there. What nobody ever saw is filled from around.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.protect.video.avatar._patches import synthesise
+
 Frames = npt.NDArray[np.uint8]
 Masks = npt.NDArray[np.bool_]
+_WINDOW = 7  # half the side of the window in which a point is followed
 _STILL = 0.7  # pixels that a camera at rest may seem to move
 _NEIGHBOURS = 24  # frames that a hidden pixel of a moving camera is sought in
 _BLOCK = 64  # rows of the median at a time, to bound memory
@@ -40,8 +44,8 @@ def erase(frames: Frames, hidden: Masks) -> Erased:
 def background(frames: Frames, hidden: Masks) -> tuple[Frames, Masks]:
     """The median picture of what was seen uncovered, and where that was never."""
     seen = ~hidden
-    never = ~seen.any(axis=0)
-    out = np.zeros(frames.shape[1:], np.uint8)
+    never = np.asarray(~seen.any(axis=0))
+    out: Frames = np.zeros(frames.shape[1:], np.uint8)
     for top in range(0, frames.shape[1], _BLOCK):
         rows = slice(top, top + _BLOCK)
         out[rows] = _masked_median(frames[:, rows], seen[:, rows])
@@ -60,18 +64,31 @@ def _masked_median(values: Frames, valid: Masks) -> Frames:
 
 
 def _erase_still(frames: Frames, hidden: Masks) -> Erased:
-    plate, never = background(frames, hidden)
+    light = _light(frames, hidden)
+    even = frames
+    if light.any():
+        even = np.clip(frames - light[:, None, None], 0, 255).astype(np.uint8)
+    plate, never = background(even, hidden)
     plate = fill_around(plate, never)
     out = frames.copy()
     for t in range(len(frames)):
-        # lamps and exposure change: one offset per channel, from what this frame shows uncovered
-        shown = ~hidden[t]
-        shift = np.zeros(3)
-        if shown.any():
-            shift = np.median(frames[t][shown].astype(np.int16) - plate[shown], axis=0)
-        lit = np.clip(plate + shift, 0, 255).astype(np.uint8)
+        lit = np.clip(plate + light[t], 0, 255).astype(np.uint8)
         out[t][hidden[t]] = lit[hidden[t]]
     return Erased(out, hidden & never, True)
+
+
+def _light(frames: Frames, hidden: Masks) -> npt.NDArray[np.int16]:
+    """How much brighter each frame is than the first, per channel: lamps and exposure change.
+
+    Medians of the differences between neighbours, over what both show uncovered, added up.
+    """
+    steps = np.zeros((len(frames), 3), np.int16)
+    for t in range(1, len(frames)):
+        both = ~(hidden[t] | hidden[t - 1])
+        if both.any():
+            change = frames[t][both].astype(np.int16) - frames[t - 1][both]
+            steps[t] = np.median(change, axis=0)
+    return np.cumsum(steps, axis=0, dtype=np.int16)
 
 
 def _erase_moving(frames: Frames, hidden: Masks, warps: list[npt.NDArray[np.float64]]) -> Erased:
@@ -97,25 +114,23 @@ def _erase_moving(frames: Frames, hidden: Masks, warps: list[npt.NDArray[np.floa
             found = hidden[t] & known.any(0)
             out[t][found] = middle[found]
             unseen[t] = hidden[t] & ~found
-        out[t] = fill_around(out[t], unseen[t])
+        # texture made anew in every frame would flicker
+        out[t] = fill_around(out[t], unseen[t], texture=False)
     return Erased(out, unseen, False)
 
 
-def fill_around(image: Frames, missing: npt.NDArray[np.bool_]) -> Frames:
-    """Spatial inpainting: a smooth fill from coarse to fine, then fast marching along the rim."""
+def fill_around(image: Frames, missing: npt.NDArray[np.bool_], *, texture: bool = True) -> Frames:
+    """Spatial inpainting: a smooth fill from coarse to fine, then texture of the surroundings."""
     if not missing.any():
         return image
     if missing.all():
         return np.full_like(image, 128)
     smooth = _pull_push(image.astype(np.float32), ~missing)
+    if texture:
+        return synthesise(image, missing, smooth)
     out = image.copy()
     out[missing] = np.clip(smooth[missing], 0, 255).astype(np.uint8)
-    # texture continues a little way into the hole; deeper it stays smooth
-    deep = cv2.erode(missing.astype(np.uint8), np.ones((9, 9), np.uint8)) > 0
-    rim = missing & ~deep
-    if rim.any():
-        out = cv2.inpaint(out, rim.astype(np.uint8), 3, cv2.INPAINT_TELEA)
-    return np.asarray(out, dtype=np.uint8)
+    return out
 
 
 def _pull_push(
@@ -123,7 +138,7 @@ def _pull_push(
 ) -> npt.NDArray[np.float32]:
     """Average known pixels down a pyramid until every cell has a value, then bring them back up."""
     weight = known.astype(np.float32)
-    levels = [(image * weight[..., None], weight)]
+    levels: list[tuple[Any, Any]] = [(image * weight[..., None], weight)]
     while min(levels[-1][1].shape) > 2 and (levels[-1][1] == 0).any():
         value, share = levels[-1]
         size = ((share.shape[1] + 1) // 2, (share.shape[0] + 1) // 2)
@@ -145,36 +160,51 @@ def _pull_push(
 
 
 def camera_motion(frames: Frames, hidden: Masks) -> list[npt.NDArray[np.float64]] | None:
-    """Homographies that take each frame's pixels to the first frame's, or None for a still camera."""
+    """Maps that take each frame's pixels to the first frame's, or None for a still camera."""
     count, height, width = hidden.shape
     corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
     warps, total = [np.eye(3)], np.eye(3)
-    grey = [cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY) for frame in frames]
+    apart = np.ones((2 * _WINDOW + 1, 2 * _WINDOW + 1), np.uint8)
+    near = [cv2.dilate(mask.astype(np.uint8), apart) > 0 for mask in hidden]
+    grey = [_even(frame, ~mask) for frame, mask in zip(frames, hidden, strict=True)]
     moved = 0.0
     for t in range(1, count):
-        total = total @ _between(grey[t], grey[t - 1], hidden[t - 1] | hidden[t])
+        total = total @ _between(grey[t], grey[t - 1], near[t - 1] | near[t])
         warps.append(total.copy())
         there = cv2.perspectiveTransform(corners[None], total)[0]
         moved = max(moved, float(np.abs(there - corners).max()))
     return None if moved < _STILL else warps
 
 
+def _even(image: Frames, shown: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+    """Grey with a fixed middle, so that a lamp does not look like motion."""
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    middle = float(np.median(grey[shown])) if shown.any() else 128.0
+    return np.asarray(np.clip(grey - middle + 128, 0, 255), dtype=np.uint8)
+
+
 def _between(
     now: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], hidden: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """The homography from ``now`` to ``before``; the identity when too little can be tracked."""
-    free = (~hidden).astype(np.uint8)
-    points = cv2.goodFeaturesToTrack(before, 200, 0.01, 7, mask=free)
+    """Shift, turn and zoom from ``now`` to ``before``; none when too little can be tracked."""
+    points = cv2.goodFeaturesToTrack(before, 300, 0.01, 5, mask=(~hidden).astype(np.uint8))
     if points is None or len(points) < 12:
         return np.eye(3)
-    there, ok, _ = cv2.calcOpticalFlowPyrLK(before, now, points, None)
-    good = ok.ravel() == 1
+    follow: Any = cv2.calcOpticalFlowPyrLK
+    size = (2 * _WINDOW + 1, 2 * _WINDOW + 1)
+    there, forth, _ = follow(before, now, points, None, winSize=size)
+    back, again, _ = follow(now, before, there, None, winSize=size)
+    # a point that does not come back to where it started was not followed
+    good = (forth.ravel() == 1) & (again.ravel() == 1)
+    good &= np.linalg.norm((back - points).reshape(-1, 2), axis=1) < 0.3
     if good.sum() < 12:
         return np.eye(3)
-    shift = np.linalg.norm((there - points)[good], axis=-1)
+    shift = np.linalg.norm((there - points).reshape(-1, 2)[good], axis=1)
     if np.median(shift) < 0.15:  # most of the picture stands still: so does the camera
         return np.eye(3)
-    found, inliers = cv2.findHomography(there[good], points[good], cv2.RANSAC, 2.0)
+    found, inliers = cv2.estimateAffinePartial2D(
+        there[good], points[good], method=cv2.RANSAC, ransacReprojThreshold=1.0
+    )
     if found is None or inliers.sum() < 0.4 * good.sum():
         return np.eye(3)
-    return np.asarray(found, dtype=np.float64)
+    return np.vstack([np.asarray(found, dtype=np.float64), [0, 0, 1]])

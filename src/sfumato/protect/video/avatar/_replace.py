@@ -15,7 +15,17 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.body import Drawing, Light, Motion, SkinnedBody, draw, fit, to_srgb
+from sfumato.body import (
+    Drawing,
+    Light,
+    Motion,
+    SkinnedBody,
+    draw,
+    fit,
+    proportions,
+    stretched,
+    to_srgb,
+)
 from sfumato.protect._method import ProtectError
 from sfumato.protect.video.avatar._cover import Cover, cover, unreplaced
 from sfumato.protect.video.avatar._found import Found, outline
@@ -35,7 +45,8 @@ class Rules:
     hold: int = 2
     grow: float = 0.02
     feather: float = 0.012
-    smooth: float = 1.0
+    smooth: float = 0.04  # seconds
+    proportions: str = "person"
     samples: int = 3
 
 
@@ -56,15 +67,21 @@ class Replaced:
 
 
 def replace(
-    frames: Frames, found: Found, bodies: Sequence[SkinnedBody], rules: Rules, light: Light
+    frames: Frames,
+    found: Found,
+    bodies: Sequence[SkinnedBody],
+    rules: Rules,
+    light: Light,
+    *,
+    rate: float = 25.0,
 ) -> Replaced:
-    """Replace everyone who was found; ``bodies[i]`` stands for track i."""
+    """Replace everyone who was found; ``bodies[i]`` stands for track i, ``rate`` is frames a second."""
     if found.masks.shape != frames.shape[:3]:
         raise ProtectError(
             f"Expected person masks shaped {frames.shape[:3]}, got {found.masks.shape}: "
             "every frame needs its mask."
         )
-    drawings, errors = _drawn(found, bodies, rules, light)
+    drawings, errors = _drawn(found, bodies, rules, light, rate)
     touched = np.stack([drawing.touched for drawing in drawings])
     wanted = found.masks | touched | _outlines(found)
     hide = cover(wanted, hold=rules.hold, grow=rules.grow, feather=rules.feather)
@@ -96,13 +113,16 @@ def merge(behind: Frames, drawing: Drawing) -> Frames:
 
 
 def _drawn(
-    found: Found, bodies: Sequence[SkinnedBody], rules: Rules, light: Light
+    found: Found, bodies: Sequence[SkinnedBody], rules: Rules, light: Light, rate: float
 ) -> tuple[list[Drawing], tuple[float, ...]]:
     motions: list[tuple[SkinnedBody, Motion, npt.NDArray[np.bool_]]] = []
     errors = []
     for track, body in zip(found.tracks, bodies, strict=True):
-        made = fit(track.joints, body, smooth=rules.smooth, floor=found.floor)
-        motions.append((body, made.motion, bridged(track.present, _GAP)))
+        shaped = body
+        if rules.proportions == "person":
+            shaped = stretched(body, proportions(track.joints, body))
+        made = fit(track.joints, shaped, smooth=rules.smooth * rate, floor=found.floor)
+        motions.append((shaped, made.motion, bridged(track.present, _GAP)))
         errors.append(made.error)
     drawings = [
         draw(
