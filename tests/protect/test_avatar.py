@@ -234,6 +234,35 @@ def test_two_people_get_two_avatars_and_the_nearer_is_in_front(
     assert np.array_equal(made.frames, again.frames)
 
 
+def test_what_another_tool_found_is_taken_over(tmp_path: Path, staged: list[Clip]) -> None:
+    clip = staged[0]
+    count = len(clip.frames)
+    seen = clip.camera.to_camera(clip.joints)
+    poses = tmp_path / "poses.npz"
+    np.savez(
+        poses, frame=np.arange(count), person=np.full(count, 3), joints=seen, layout="sfumato24",
+        focal=clip.camera.focal,
+    )  # fmt: skip
+    masks = save(
+        tmp_path / "masks.mkv", np.repeat((clip.alpha > 0)[..., None], 3, -1) * np.uint8(255)
+    )
+    source = save(tmp_path / "in.mkv", clip.frames)
+    # windows of 3 frames: the files are read on where the last window ended
+    method = Avatar(body="procedural", poses=str(poses), masks=str(masks), seed=1, window=3)
+    method.apply(source, tmp_path / "out.mp4")
+    public, _ = read_layers(tmp_path / "out.mp4")
+    true = clip.mask
+    assert (public & true).sum() / (public | true).sum() > 0.7
+    assert method.settings["finder"] == "imported"
+    with pytest.raises(ProtectError, match="together"):
+        Avatar(poses=str(poses))
+    short = save(tmp_path / "short.mkv", clip.frames[:2])
+    with pytest.raises(ProtectError, match="mask for every frame"):
+        Avatar(body="procedural", poses=str(poses), masks=str(short)).apply(
+            source, tmp_path / "x.mp4"
+        )
+
+
 def test_settings_are_checked() -> None:
     for wrong in ({"missed": "keep"}, {"body": "doll"}, {"proportions": "mine"}, {"window": 0}):
         with pytest.raises(ProtectError):

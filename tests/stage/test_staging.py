@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from sfumato.body import INDEX
 from sfumato.cli.stage import app
+from sfumato.data import video_folder
 from sfumato.data._stage import StagedFolder, staged
 from sfumato.errors import SfumatoError
 from sfumato.files import OutputExistsError
@@ -126,6 +127,19 @@ def test_a_written_set_reads_back_bit_by_bit(tmp_path: Path, made: list[Clip]) -
     assert len(files) == 14
     with pytest.raises(OutputExistsError):
         write(target, SMALL)
+
+
+def test_a_plain_loader_of_class_folders_reads_it_with_masks(
+    tmp_path: Path, made: list[Clip]
+) -> None:
+    write(tmp_path / "set", SMALL)
+    records = video_folder(tmp_path / "set" / "train", masks=tmp_path / "set" / "train")
+    assert len(records) == 14
+    assert records.classes == tuple(sorted(SMALL.actions))
+    walk = records[[records.classes[records[i].y] for i in range(14)].index("walk")]
+    assert walk.mask is not None
+    assert walk.mask.shape == walk.x.shape[:3]
+    assert any(np.array_equal(walk.mask, clip.mask[: len(walk.mask)]) for clip in made)
 
 
 def test_every_class_is_in_both_splits(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class StagedFolder:
 
     def __getitem__(self, index: int) -> Record:
         row = self._rows[index]
-        frames = read_frames(self._folder / row["file"])
+        frames = read_frames(self._folder / row["file_name"])
         return Record(
             x=frames,
             y=self.classes.index(row["action"]),

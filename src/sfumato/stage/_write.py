@@ -1,7 +1,7 @@
 """A staged data set on disk: ``split/action/clip_00000.mkv``, its truth beside it, one index.
 
 Videos are lossless RGB. ``clip_00000.npz`` holds mask, alpha, depth, joints, pixels and the empty
-room. Every line of ``metadata.jsonl`` describes one clip: file, truth, split, action, actor, all
+room. Every line of ``metadata.jsonl`` describes one clip: file_name, truth, split, action, actor, all
 attributes, room and camera.
 """
 
@@ -69,7 +69,8 @@ def _write_clip(file: Path, clip: Clip, staging: Staging) -> None:
 def _row(place: Path, split: str, clip: Clip, staging: Staging) -> dict[str, Any]:
     numbers, names = traits(clip, staging), trait_classes(staging)
     return {
-        "file": place.as_posix(),
+        "file_name": place.as_posix(),
+        "label": clip.action,
         "truth": place.with_suffix(".npz").as_posix(),
         "split": split,
         "action": clip.action,

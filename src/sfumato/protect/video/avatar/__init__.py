@@ -3,6 +3,7 @@
 from sfumato.protect.video.avatar._avatar import NOT_COVERED, Avatar
 from sfumato.protect.video.avatar._cover import Cover, cover, unreplaced
 from sfumato.protect.video.avatar._found import Finder, Found, Known, Track, place
+from sfumato.protect.video.avatar._imported import ImportedFinder
 from sfumato.protect.video.avatar._inpaint import Erased, background, erase
 from sfumato.protect.video.avatar._layers import layer_paths, read_layers
 from sfumato.protect.video.avatar._replace import Replaced, Rules, merge, replace
@@ -14,6 +15,7 @@ __all__ = [
     "Erased",
     "Finder",
     "Found",
+    "ImportedFinder",
     "Known",
     "Replaced",
     "Rules",

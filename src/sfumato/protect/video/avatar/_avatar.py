@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -14,10 +15,11 @@ import numpy.typing as npt
 
 from sfumato.body import Light, SkinnedBody, cast_of
 from sfumato.files import refuse_overwrite
-from sfumato.media import Frame, VideoWriter, open_video, staging_folder
+from sfumato.media import Frame, VideoInfo, VideoWriter, open_video, staging_folder
 from sfumato.privacy import Card, NoGuarantee, Output, card_path
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect.video.avatar._found import Finder
+from sfumato.protect.video.avatar._imported import ImportedFinder
 from sfumato.protect.video.avatar._layers import LayerWriter, layer_paths
 from sfumato.protect.video.avatar._replace import Replaced, Rules, replace
 
@@ -61,6 +63,8 @@ class Avatar(Method):
         smooth: float = 0.04,
         proportions: Literal["person", "avatar"] = "person",
         window: int = 240,
+        poses: str | None = None,
+        masks: str | None = None,
         finder: Finder | None = None,
         seed: int | None = None,
     ) -> None:
@@ -79,8 +83,14 @@ class Avatar(Method):
         self._kind: Literal["anny", "procedural"] = body
         self._rules = Rules(missed, hold, grow, feather, smooth, proportions)
         self._window = window
+        if (poses is None) != (masks is None) or (poses is not None and finder is not None):
+            raise ProtectError(
+                "Expected poses and masks of another tool together, or neither: a person needs both."
+            )
+        self._files = (poses, masks) if poses is not None and masks is not None else None
         self._finder = finder
         self._bodies: tuple[SkinnedBody, ...] | None = None
+        self._layers: LayerWriter | None = None
 
     @property
     def lookahead(self) -> int:
@@ -88,7 +98,7 @@ class Avatar(Method):
 
     @property
     def settings(self) -> dict[str, Any]:
-        finder = self._finder.name if self._finder else "people"
+        finder = self._finder.name if self._finder else "imported" if self._files else "people"
         return {"body": self._kind, "window": self._window, "finder": finder, **asdict(self._rules)}
 
     def promise(self, shape: Shape) -> Promise:
@@ -114,18 +124,37 @@ class Avatar(Method):
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         for given, made in self.windows(frames):
-            for frame, image in zip(given, made.frames, strict=True):
-                yield Frame(image, frame.pts, frame.time)
+            for t, frame in enumerate(given):
+                if self._layers is not None:
+                    self._layers.write(made.public[t], made.frames[t])
+                yield Frame(made.frames[t], frame.pts, frame.time)
+
+    @contextmanager
+    def beside(self, video: Path, info: VideoInfo) -> Iterator[None]:
+        """While this lasts, mask and public layer of what is streamed are written beside ``video``."""
+        with LayerWriter(video, info) as layers:
+            self._layers = layers
+            try:
+                yield
+            finally:
+                self._layers = None
+
+    def companions(self, video: Path) -> tuple[Path, ...]:
+        """The files that belong to a released video."""
+        return layer_paths(video)
 
     def windows(self, frames: Iterator[Frame]) -> Iterator[tuple[list[Frame], Replaced]]:
         """The recording in windows, each with its people replaced."""
         order = self.randomness.generator().permutation(len(self.bodies))
+        finder = self.finder
         while given := list(islice(frames, self._window)):
-            yield given, self._replaced(given, order)
+            yield given, self._replaced(given, finder, order)
 
-    def _replaced(self, given: Sequence[Frame], order: npt.NDArray[np.int64]) -> Replaced:
+    def _replaced(
+        self, given: Sequence[Frame], finder: Finder, order: npt.NDArray[np.int64]
+    ) -> Replaced:
         images = [frame.image for frame in given]
-        found = self.finder.find(images)
+        found = finder.find(images)
         span = float(given[-1].time - given[0].time)
         rate = (len(given) - 1) / span if span > 0 else 25.0
         # who stands for whom is a secret permutation: it says nothing about the person
@@ -143,6 +172,8 @@ class Avatar(Method):
     def finder(self) -> Finder:
         """Finds people; by default with the bundled detectors."""
         if self._finder is None:
+            if self._files is not None:
+                return ImportedFinder(*self._files)
             from sfumato.protect.video.avatar._finder import PeopleFinder
 
             self._finder = PeopleFinder()
@@ -153,32 +184,30 @@ class Avatar(Method):
     ) -> Promise:
         """Protect a video file: the video, its public mask and layer, and one card for all."""
         origin, final = Path(source), Path(target)
-        names = (final, *layer_paths(final), card_path(final), card_path(final).with_suffix(".md"))
-        for path in names:
+        card = card_path(final)
+        for path in (final, *self.companions(final), card, card.with_suffix(".md")):
             refuse_overwrite(path, force=force)
         with staging_folder(final) as staging:
             made = staging / final.name
             promise = self._write(origin, made)
-            outputs = tuple(Output.of(path) for path in (made, *layer_paths(made)))
             Card(
                 method=self.name,
-                done="A video was protected: every person found was replaced by a virtual one.",
+                done=f"A video was protected: {self.summary}.",
                 promise=promise,
-                outputs=outputs,
+                outputs=tuple(Output.of(path) for path in (made, *self.companions(made))),
                 settings=self.settings,
             ).write(made)
+            # the video last: it is never seen without its card
             for path in sorted(staging.iterdir(), key=lambda path: path.name == final.name):
                 refuse_overwrite(final.with_name(path.name), force=force)
                 os.replace(path, final.with_name(path.name))
         return promise
 
     def _write(self, origin: Path, made: Path) -> Promise:
+        codec = "ffv1" if made.suffix.lower() == ".mkv" else "h264"
         with open_video(origin) as reader:
             info = reader.info
-            codec = "ffv1" if made.suffix.lower() == ".mkv" else "h264"
-            with VideoWriter(made, info, codec=codec) as video, LayerWriter(made, info) as layers:
-                for given, replaced in self.windows(iter(reader)):
-                    for t, frame in enumerate(given):
-                        video.write(replaced.frames[t], frame.pts)
-                        layers.write(replaced.public[t], replaced.frames[t])
+            with VideoWriter(made, info, codec=codec) as video, self.beside(made, info):
+                for frame in self.frames(reader):
+                    video.write(frame.image, frame.pts)
             return self.promise(Shape(info.height, info.width, video.frames_written))
