@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, ClassVar
 
 from sfumato.errors import SfumatoError
@@ -78,6 +79,11 @@ class Method(ABC):
         return False
 
     @property
+    def reads_beside(self) -> bool:
+        """Whether it reads another file that may have been made from the recording (boxes, masks)."""
+        return False
+
+    @property
     @abstractmethod
     def settings(self) -> dict[str, Any]: ...
 
@@ -92,6 +98,10 @@ class Method(ABC):
     def remarks(self, shape: Shape) -> list[str]:
         """What an honest tool says before it runs; from settings and public priors only (R12)."""
         return []
+
+    def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
+        """Look at a finished file before it is released; raise and nothing is."""
+        return
 
     @classmethod
     def accepted_settings(cls) -> dict[str, inspect.Parameter]:
@@ -121,6 +131,19 @@ class Method(ABC):
         from sfumato.protect._release import release
 
         return release(self, source, target, force=force)
+
+
+class WholeFile(Method):
+    """A method that needs the file itself: another tool, which reads and writes files."""
+
+    @abstractmethod
+    def after(self, source: Path, workshop: Path) -> Method:
+        """Run on ``source`` inside a private folder; the method that gives the frames it made."""
+
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        raise ProtectError(
+            f"Expected a file for the method {self.name}, got frames: use apply(source, target)."
+        )
 
 
 def _same_shape(frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:

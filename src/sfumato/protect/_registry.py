@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from sfumato.privacy import Unit, UnitKind
 from sfumato.protect._method import Method, ProtectError
 
 _METHODS: dict[str, str] = {
+    "appearance-free": "sfumato.protect.video:AppearanceFree",
+    "blur": "sfumato.protect.video:Blur",
     "dp-image": "sfumato.protect.video:DpImage",
     "dppix": "sfumato.protect.video:DpPix",
     "dprp": "sfumato.protect.video:VideoDprp",
+    "edges": "sfumato.protect.video:Edges",
+    "external": "sfumato.protect.video:External",
+    "isr": "sfumato.protect.video:InverseSuperResolution",
     "laplace": "sfumato.protect.video:LaplaceNoise",
+    "pixelate": "sfumato.protect.video:Pixelate",
     "randomized-response": "sfumato.protect.video:GreyLevelResponse",
+    "selective": "sfumato.protect.video:Selective",
+    "silhouette": "sfumato.protect.video:Silhouette",
+    "skeleton": "sfumato.protect.video:Skeleton",
     "snow": "sfumato.protect.video:Snow",
 }
+# Settings that limit a method to a region; methods that work on regions anyway take them themselves.
+REGION_SETTINGS = ("region", "detector", "on_miss", "every", "import_boxes", "public_mask")
 
 
 def methods() -> dict[str, type[Method]]:
@@ -33,11 +45,60 @@ def get(name: str) -> type[Method]:
     return found
 
 
+def accepts(name: str, setting: str) -> bool:
+    """Whether a method, or any stage of a chain ``a+b``, has this setting."""
+    return any(setting in get(stage).accepted_settings() for stage in name.split("+"))
+
+
 def make(name: str, settings: Mapping[str, Any]) -> Method:
-    """A method with its settings; an unknown or missing one is named, never swallowed."""
+    """A method with its settings; an unknown or missing one is named, never swallowed.
+
+    ``a+b`` chains methods: a setting goes to every stage that has it, and ``b.setting`` to one
+    alone. Any method can be limited by ``region``.
+    """
+    names = name.split("+")
+    if len(names) == 1:
+        return _single(name, settings)
+    from sfumato.protect._chain import Chain
+
+    return Chain([_single(each, share) for each, share in zip(names, _shares(names, settings))])
+
+
+def _shares(names: Sequence[str], settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    shares: list[dict[str, Any]] = [{} for _ in names]
+    for setting, value in settings.items():
+        stage, dot, own = setting.partition(".")
+        takers = [
+            number
+            for number, name in enumerate(names)
+            if (dot and name == stage)
+            or (
+                not dot and (setting in get(name).accepted_settings() or setting in REGION_SETTINGS)
+            )
+        ]
+        if not takers:
+            raise ProtectError(
+                f"None of the chained methods {', '.join(names)} has the setting {setting!r}."
+            )
+        for number in takers:
+            # what is said for one stage alone goes before what is said for all
+            if dot or setting not in shares[number]:
+                shares[number][own if dot else setting] = value
+    return shares
+
+
+def _single(name: str, settings: Mapping[str, Any]) -> Method:
     found = get(name)
     accepted = found.accepted_settings()
-    if unknown := sorted(set(settings) - set(accepted)):
+    limits = {
+        setting: value
+        for setting, value in settings.items()
+        if setting in REGION_SETTINGS and setting not in accepted
+    }
+    own = {setting: value for setting, value in settings.items() if setting not in limits}
+    if limits:
+        return _limited(name, own, limits)
+    if unknown := sorted(set(own) - set(accepted)):
         raise ProtectError(
             f"The method {name} has no setting {unknown[0]!r}: expected some of "
             f"{', '.join(sorted(accepted))}."
@@ -45,8 +106,27 @@ def make(name: str, settings: Mapping[str, Any]) -> Method:
     missing = [
         parameter.name
         for parameter in accepted.values()
-        if parameter.default is inspect.Parameter.empty and parameter.name not in settings
+        if parameter.default is inspect.Parameter.empty and parameter.name not in own
     ]
     if missing:
         raise ProtectError(f"The method {name} needs the setting {missing[0]!r}: please give it.")
-    return found(**settings)
+    return found(**own)
+
+
+def _limited(name: str, own: dict[str, Any], limits: dict[str, Any]) -> Method:
+    from sfumato.protect._limited import Limited
+    from sfumato.protect.video._region import Region
+
+    if "region" not in limits:
+        raise ProtectError(
+            f"The method {name} works on the whole picture, so the setting {next(iter(limits))!r} "
+            "needs a region: faces, people, background or a mask file."
+        )
+    region = Region(limits.pop("region"), **limits)
+    if region.public_mask and "unit" in own:
+        unit = Unit.parse(own["unit"])
+        if unit.kind is UnitKind.PIXELS:
+            assert unit.pixel_count is not None
+            assert unit.frame_count is not None
+            own = own | {"unit": Unit.pixels(unit.pixel_count, frames=unit.frame_count)}
+    return Limited(_single(name, own), region)

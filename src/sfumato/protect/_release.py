@@ -21,7 +21,7 @@ from sfumato.media import (
     write_image,
 )
 from sfumato.privacy import Card, NoGuarantee, Output, UnitKind, card_path
-from sfumato.protect._method import Method, Promise, ProtectError, Shape
+from sfumato.protect._method import Method, Promise, ProtectError, Shape, WholeFile
 
 Spend = Callable[[Promise], AbstractContextManager[object]]
 
@@ -78,8 +78,10 @@ def release(
         # the budget is committed before anybody can see the output, never after
         with (spend or _free)(promise):
             made = staging / target.name
-            copy = _picture if is_picture else _video
-            copy(method, source, made, shape, how)
+            _make(method, source, made, shape, how)
+            if isinstance(promise, NoGuarantee):
+                # under a guarantee, whether something is released may not depend on the original
+                method.check_output(source, made, tolerant=how.tolerant)
             card = Card(
                 method=method.name,
                 done=f"{'A picture' if is_picture else 'A video'} was protected: {method.summary}.",
@@ -90,6 +92,16 @@ def release(
             card.write(made)
         _publish(staging, target, force)
     return promise
+
+
+def _make(method: Method, source: Path, made: Path, shape: Shape, how: OutputSettings) -> None:
+    """The protected file; what another tool makes is written anew, so that its metadata is lost."""
+    copy = _picture if source.suffix.lower() in IMAGE_SUFFIXES else _video
+    if not isinstance(method, WholeFile):
+        copy(method, source, made, shape, how)
+        return
+    with staging_folder(made) as workshop:
+        copy(method.after(source, workshop), source, made, shape, how)
 
 
 def _free(promise: Promise) -> AbstractContextManager[object]:

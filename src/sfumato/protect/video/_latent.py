@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -63,7 +64,7 @@ class Latent:
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         from safetensors.numpy import save_file
 
-        tensors = {
+        tensors: dict[str, npt.NDArray[Any]] = {
             "mean": self.mean.astype(np.float32),
             "components": np.ascontiguousarray(self.components.astype(np.float16)),
             "size": np.array(self.size, dtype=np.int64),

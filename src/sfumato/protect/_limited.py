@@ -1,0 +1,111 @@
+"""A method limited to a region: its output inside, the recording outside (R9)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.media import Frame
+from sfumato.privacy import Guarantee, NoGuarantee, Unit, UnitKind
+from sfumato.protect._method import Method, Promise, ProtectError, Shape
+from sfumato.protect.video._region import Place, Region
+
+BLANK = np.uint8(128)
+
+
+class Limited(Method):
+    """The method ``inner`` inside ``region`` only.
+
+    Guarantee: none if a detector finds the region, for its support then depends on the recording
+    and the rest is in the clear. With a mask declared public, the inner guarantee for
+    ``pixels(m, frames=n)`` holds for pixels inside the mask: whatever differs between neighbours lies
+    inside, where only the inner output is shown.
+    """
+
+    def __init__(self, inner: Method, region: Region) -> None:
+        super().__init__()
+        self.inner, self.region = inner, region
+        # a wrapper speaks under the name of what it wraps
+        self.name = inner.name  # type: ignore[misc]
+        where = region.kind if region.kind != "mask" else "the pixels of a mask"
+        self.summary = f"{inner.summary}, limited to {where}"  # type: ignore[misc]
+        self.randomness = inner.randomness
+
+    @property
+    def lookahead(self) -> int:
+        return self.inner.lookahead + self.region.lookahead
+
+    @property
+    def reads_beside(self) -> bool:
+        return self.inner.reads_beside or self.region.reads_beside
+
+    @property
+    def needs_length(self) -> bool:
+        return self.inner.needs_length
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self.inner.settings | self.region.settings
+
+    def promise(self, shape: Shape) -> Promise:
+        promise = self.inner.promise(shape)
+        not_covered = (*self.region.not_covered, *promise.not_covered)
+        if isinstance(promise, NoGuarantee):
+            return replace(promise, not_covered=not_covered)
+        if not self.region.public_mask:
+            found = "a mask from a file" if self.region.kind == "mask" else "a detector"
+            return NoGuarantee(
+                mechanism=f"{promise.mechanism}, limited to a region",
+                reason=(
+                    f"The noise is only where {found} says, which may depend on the recording, and "
+                    "the rest is in the clear: only a mask declared public keeps a guarantee."
+                ),
+                not_covered=not_covered,
+                randomness=promise.randomness,
+            )
+        return _inside(promise, not_covered)
+
+    def remarks(self, shape: Shape) -> list[str]:
+        return self.inner.remarks(shape)
+
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        waiting: deque[tuple[Frame, Place]] = deque()
+
+        def originals() -> Iterator[Frame]:
+            for frame, place in self.region.find(frames):
+                waiting.append((frame, place))
+                yield frame
+
+        for made in self.inner.transform(originals(), shape):
+            frame, place = waiting.popleft()
+            shown = np.where(place.mask[..., None], made.image, frame.image)
+            if place.blank:
+                shown = np.full_like(frame.image, BLANK)
+            yield replace(frame, image=shown)
+
+    def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
+        self.inner.check_output(source, made, tolerant=tolerant)
+
+
+def _inside(promise: Guarantee, not_covered: tuple[str, ...]) -> Guarantee:
+    unit = promise.unit
+    if unit.kind is not UnitKind.PIXELS:
+        raise ProtectError(
+            f"Expected the unit pixels(m, frames=n) with a public mask, got {unit}: outside the "
+            "mask the recording is shown as it is, so nothing larger can be promised."
+        )
+    assert unit.pixel_count is not None
+    assert unit.frame_count is not None
+    inside = Unit.pixels(unit.pixel_count, frames=unit.frame_count, inside_public_mask=True)
+    return replace(
+        promise,
+        unit=inside,
+        public=(*promise.public, "the mask, and every pixel outside it"),
+        assumptions=(*promise.assumptions, "the mask was made without looking at the recording"),
+        not_covered=not_covered,
+    )

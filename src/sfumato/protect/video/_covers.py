@@ -1,0 +1,151 @@
+"""Blur, pixelate and silhouette: three ways to cover a place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+
+from sfumato.media import Image
+from sfumato.protect._method import ProtectError, Shape
+from sfumato.protect.video._hiding import Cover, Hiding
+from sfumato.protect.video._region import Place
+
+# Ilic et al. 2022 and the Video-DPRP paper: what their tables call face blurring.
+PUBLISHED_KERNEL, PUBLISHED_SIGMA = 21, 10.0
+_SMALL = 24  # a place is blurred at this size: strong blur needs no more
+
+
+class Blur(Hiding):
+    """Gaussian blur as wide as the place is large. Guarantee: none.
+
+    ``strength`` is the standard deviation in parts of the place's shorter side. With ``published``
+    the blur is the papers' (kernel 21, sigma 10, whatever the size of the face): large faces stay
+    recognisable then, and the check of the output will often refuse them.
+
+    | edge case | what happens |
+    | --- | --- |
+    | a place of a few pixels | becomes its mean |
+    | ``published`` | for comparison only; pass ``check=false`` to release it all the same |
+    """
+
+    name: ClassVar[str] = "blur"
+    summary: ClassVar[str] = "faces blurred, as strongly as they are large"
+    provides: ClassVar[str] = "no guarantee"
+
+    def __init__(self, *, strength: float = 0.35, published: bool = False, **finding: Any) -> None:
+        super().__init__(**finding)
+        if not strength > 0:
+            raise ProtectError(f"Expected a strength > 0, got {strength!r}.")
+        self.strength, self.published = strength, published
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        how: dict[str, Any] = {"strength": self.strength}
+        if self.published:
+            how = {"kernel": PUBLISHED_KERNEL, "sigma": PUBLISHED_SIGMA}
+        return super().settings | how
+
+    def covering(self, shape: Shape) -> Cover:
+        return self._cover
+
+    def _cover(self, image: Image, place: Place) -> Image:
+        for rows, columns, mask in place.parts():
+            part = image[rows, columns]
+            part[mask] = self._blurred(part)[mask]
+        return image
+
+    def _blurred(self, part: Image) -> Image:
+        if self.published:
+            side = (PUBLISHED_KERNEL, PUBLISHED_KERNEL)
+            return np.asarray(cv2.GaussianBlur(part, side, PUBLISHED_SIGMA), dtype=np.uint8)
+        height, width = part.shape[:2]
+        shrink = min(1.0, _SMALL / min(height, width))
+        size = (max(1, math.ceil(width * shrink)), max(1, math.ceil(height * shrink)))
+        small = cv2.resize(part, size, interpolation=cv2.INTER_AREA)
+        sigma = self.strength * min(size)
+        soft = cv2.GaussianBlur(small, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
+        large = cv2.resize(soft, (width, height), interpolation=cv2.INTER_LINEAR)
+        return np.asarray(large, dtype=np.uint8)
+
+
+class Pixelate(Hiding):
+    """Large flat squares. Guarantee: none.
+
+    ``cells`` is how many squares lie across the shorter side of a place; ``least`` is the smallest
+    square in pixels, so that small faces lose enough too.
+
+    | edge case | what happens |
+    | --- | --- |
+    | a place smaller than one square | becomes its mean |
+    """
+
+    name: ClassVar[str] = "pixelate"
+    summary: ClassVar[str] = "faces or people pixelated"
+    provides: ClassVar[str] = "no guarantee"
+
+    def __init__(self, *, cells: int = 4, least: int = 6, **finding: Any) -> None:
+        super().__init__(**finding)
+        if cells < 1 or least < 1:
+            raise ProtectError(f"Expected cells >= 1 and least >= 1, got {cells} and {least}.")
+        self.cells, self.least = cells, least
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return super().settings | {"cells": self.cells, "least": self.least}
+
+    def covering(self, shape: Shape) -> Cover:
+        return self._cover
+
+    def _cover(self, image: Image, place: Place) -> Image:
+        for rows, columns, mask in place.parts():
+            part = image[rows, columns]
+            part[mask] = self._squares(part)[mask]
+        return image
+
+    def _squares(self, part: Image) -> Image:
+        height, width = part.shape[:2]
+        side = max(self.least, math.ceil(min(height, width) / self.cells))
+        size = (max(1, width // side), max(1, height // side))
+        small = cv2.resize(part, size, interpolation=cv2.INTER_AREA)
+        large = cv2.resize(small, (width, height), interpolation=cv2.INTER_NEAREST)
+        return np.asarray(large, dtype=np.uint8)
+
+
+class Silhouette(Hiding):
+    """Every person filled with one colour. Guarantee: none.
+
+    Outline, size and motion stay; faces beside the masks are filled as well.
+
+    | edge case | what happens |
+    | --- | --- |
+    | a person who is only half in view | covered where a mask or a face was found |
+    """
+
+    name: ClassVar[str] = "silhouette"
+    summary: ClassVar[str] = "people filled with one colour"
+    provides: ClassVar[str] = "no guarantee"
+    default_region: ClassVar[str] = "people"
+    leaves: ClassVar[tuple[str, ...]] = (
+        "outline, size and gait of the people",
+        "surroundings and other things that tell who it is",
+    )
+
+    def __init__(self, *, level: int = 96, **finding: Any) -> None:
+        super().__init__(**finding)
+        if not 0 <= level <= 255:
+            raise ProtectError(f"Expected a grey level from 0 to 255, got {level!r}.")
+        self.level = level
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return super().settings | {"level": self.level}
+
+    def covering(self, shape: Shape) -> Cover:
+        return self._cover
+
+    def _cover(self, image: Image, place: Place) -> Image:
+        image[place.mask] = self.level
+        return image

@@ -1,0 +1,149 @@
+"""Any other tool as a command per file, so that its output can be audited like the rest."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sfumato.media import IMAGE_SUFFIXES, Frame, open_video, read_image
+from sfumato.privacy import NoGuarantee
+from sfumato.protect._method import Method, Promise, ProtectError, Shape, WholeFile
+
+
+class External(WholeFile):
+    """Another tool, called once a file as ``command`` with ``{input}`` and ``{output}``.
+
+    Guarantee: none. The tool sees the recording under a neutral name in a private folder. Its output
+    is read frame by frame and written anew: metadata is lost, and a wrong size or number of frames
+    fails. No shell is involved.
+
+    | edge case | what happens |
+    | --- | --- |
+    | the command fails, or takes longer than ``timeout`` seconds | nothing is released |
+    | it drops or adds frames, or changes their size | nothing is released |
+    """
+
+    name: ClassVar[str] = "external"
+    summary: ClassVar[str] = "another tool, called once a file"
+    provides: ClassVar[str] = "no guarantee"
+
+    def __init__(
+        self,
+        *,
+        command: str,
+        suffix: str | None = None,
+        timeout: float = 3600.0,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(seed=seed)
+        self._words = shlex.split(command)
+        if not any("{input}" in word for word in self._words) or not any(
+            "{output}" in word for word in self._words
+        ):
+            raise ProtectError(
+                "Expected a command with {input} and {output}, such as "
+                f"'tool {{input}} -o {{output}}', got {command!r}."
+            )
+        self.suffix, self.timeout = suffix, timeout
+
+    @property
+    def lookahead(self) -> int:
+        return 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        # the card names the tool, not the folders it was called with
+        return {"tool": Path(self._words[0]).name, "arguments": len(self._words) - 1}
+
+    def promise(self, shape: Shape) -> Promise:
+        return NoGuarantee(
+            mechanism=f"external tool {Path(self._words[0]).name}",
+            reason="Another tool made this output, and nothing is known about what it does.",
+            randomness=self.randomness.label,
+        )
+
+    def after(self, source: Path, workshop: Path) -> Method:
+        given = workshop / f"input{source.suffix.lower()}"
+        given.symlink_to(source.absolute())
+        made = workshop / f"output{self.suffix or source.suffix.lower()}"
+        words = [
+            word.replace("{input}", str(given)).replace("{output}", str(made))
+            for word in self._words
+        ]
+        try:
+            done = subprocess.run(
+                words, cwd=workshop, capture_output=True, timeout=self.timeout, check=False
+            )
+        except FileNotFoundError:
+            raise ProtectError(
+                f"Expected the command {words[0]!r} to exist, it does not: install it."
+            ) from None
+        except subprocess.TimeoutExpired:
+            raise ProtectError(
+                f"Expected the command to end within {self.timeout:g} seconds, it did not: pass a "
+                "larger timeout. Nothing was released."
+            ) from None
+        if done.returncode or not made.is_file():
+            raise ProtectError(
+                f"Expected the command to write its output and end well, it ended with code "
+                f"{done.returncode}{'' if made.is_file() else ' and wrote nothing'}: run it by hand "
+                "to see why. Nothing was released."
+            )
+        return _Made(self, made)
+
+
+class _Made(Method):
+    """The frames of a finished file in the place of the originals, with their times."""
+
+    name: ClassVar[str] = "external"
+    summary: ClassVar[str] = External.summary
+    provides: ClassVar[str] = External.provides
+
+    def __init__(self, tool: External, made: Path) -> None:
+        super().__init__()
+        self._tool, self._made = tool, made
+
+    @property
+    def lookahead(self) -> int:
+        return 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self._tool.settings
+
+    def promise(self, shape: Shape) -> Promise:
+        return self._tool.promise(shape)
+
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        if self._made.suffix.lower() in IMAGE_SUFFIXES:
+            pictures = iter([read_image(self._made)])
+            yield from self._replaced(frames, pictures, shape)
+            return
+        with open_video(self._made) as outputs:
+            yield from self._replaced(frames, (frame.image for frame in outputs), shape)
+
+    def _replaced(
+        self, frames: Iterator[Frame], pictures: Iterator[Any], shape: Shape
+    ) -> Iterator[Frame]:
+        for frame in frames:
+            picture = next(pictures, None)
+            if picture is None or picture.shape != frame.image.shape:
+                got = (
+                    "fewer"
+                    if picture is None
+                    else f"one of {picture.shape[1]} x {picture.shape[0]}"
+                )
+                raise ProtectError(
+                    f"Expected as many frames of {shape.width} x {shape.height} from the tool as it "
+                    f"was given, got {got}. Nothing was released."
+                )
+            yield replace(frame, image=picture)
+        if next(pictures, None) is not None:
+            raise ProtectError(
+                "Expected as many frames from the tool as it was given, got more. "
+                "Nothing was released."
+            )

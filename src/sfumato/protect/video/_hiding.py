@@ -1,0 +1,152 @@
+"""What hides the places where people are: the frame around blur, pixelate and silhouette."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sfumato import people
+from sfumato.media import Frame, Image
+from sfumato.privacy import NoGuarantee
+from sfumato.protect._method import Method, Promise, Shape
+from sfumato.protect.video._output_check import check_faces
+from sfumato.protect.video._region import Place, Region, face_detector
+
+BLANK = np.uint8(128)
+_LOOKS, _MARGIN = 3, 1.3
+Cover = Callable[[Image, Place], Image]
+
+
+class Hiding(Method):
+    """Covers a region of every frame and leaves the rest as it is. Guarantee: none.
+
+    Every covered frame is looked at by a second detector (``check``); what it still finds is filled
+    with one colour. It looks once more at the finished file: if it finds a face where there was one,
+    nothing is released.
+
+    | edge case | what happens |
+    | --- | --- |
+    | a person lost between two sightings | covered in between (``on_miss``: hold, blank or fail) |
+    | a frame that cannot be answered for | shown as a grey frame |
+    | nobody found | the recording is released as it is, and the remarks say so beforehand |
+    """
+
+    leaves: ClassVar[tuple[str, ...]] = (
+        "body, clothes, gait and surroundings, which are shown as they are",
+    )
+    default_region: ClassVar[str] = "faces"
+
+    def __init__(
+        self,
+        *,
+        region: str | Region | None = None,
+        detector: Any = None,
+        on_miss: str = "hold",
+        every: int = 1,
+        import_boxes: str | os.PathLike[str] | None = None,
+        public_mask: bool = False,
+        check: Any = "blazeface-short",
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(seed=seed)
+        self.region = (
+            region
+            if isinstance(region, Region)
+            else Region(
+                region or self.default_region, detector, on_miss, every, import_boxes, public_mask
+            )
+        )
+        self.check = check or None
+
+    @classmethod
+    def accepted_settings(cls) -> dict[str, inspect.Parameter]:
+        return {
+            name: parameter
+            for owner in (Hiding, cls)
+            for name, parameter in inspect.signature(owner).parameters.items()
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+
+    @property
+    def lookahead(self) -> int:
+        return self.region.lookahead
+
+    @property
+    def reads_beside(self) -> bool:
+        return self.region.reads_beside
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self.region.settings | {"check": getattr(self.check, "name", self.check)}
+
+    def promise(self, shape: Shape) -> Promise:
+        return NoGuarantee(
+            mechanism=self.name,
+            reason=(
+                f"Only {_words(self.region)} were changed, and nothing bounds what is still to be "
+                "recognised in them or around them."
+            ),
+            assumptions=()
+            if self.check
+            else ("no second detector looked at the output: the check was switched off",),
+            not_covered=(*self.region.not_covered, *self.leaves),
+            randomness=self.randomness.label,
+        )
+
+    def remarks(self, shape: Shape) -> list[str]:
+        return ["Where nobody is found nothing is changed: look at the output before you share it."]
+
+    @abstractmethod
+    def covering(self, shape: Shape) -> Cover:
+        """What covers the places of one recording, frame by frame; may write into the picture."""
+
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        cover = self.covering(shape)
+        second = face_detector(self.check) if self._checked else None
+        for frame, place in self.region.find(frames):
+            shown = cover(frame.image.copy(), place)
+            if place.blank:
+                shown = np.full_like(frame.image, BLANK)
+            elif second is not None:
+                _fill_what_is_left(shown, second)
+            yield replace(frame, image=shown)
+
+    @property
+    def _checked(self) -> bool:
+        return self.check is not None and self.region.kind in {"faces", "people"}
+
+    def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
+        """A second detector looks for faces that are still there; raises if it finds one."""
+        if self._checked:
+            first = self.region.detector if self.region.kind == "faces" else None
+            check_faces(source, made, first=first, second=self.check, tolerant=tolerant)
+
+
+def _fill_what_is_left(image: Image, second: people.FaceDetector) -> None:
+    """Fill every face that is still found with its mean colour; a filled one may uncover another."""
+    height, width = image.shape[:2]
+    for _ in range(_LOOKS):
+        found = second.detect(image)
+        for box in found:
+            rows, columns = box.scale(_MARGIN).pixels(width, height)
+            part = image[rows, columns]
+            if part.size:
+                part[:] = part.reshape(-1, 3).mean(axis=0).astype(np.uint8)
+        if not found:
+            return
+
+
+def _words(region: Region) -> str:
+    return {
+        "faces": "the faces that were found",
+        "people": "the people who were found",
+        "background": "the surroundings of the people who were found",
+        "mask": "the pixels of a mask",
+    }[region.kind]

@@ -1,0 +1,236 @@
+"""Which pixels a method works on: faces, people, everything but people, or a mask from a file.
+
+Whatever a detector found is followed through the recording (``people``): no frame between two
+sightings is left open. A frame that cannot be answered for is *blank* and is not shown at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+
+from sfumato import people
+from sfumato.media import IMAGE_SUFFIXES, Frame, read_image
+from sfumato.protect._method import ProtectError
+
+Found = people.TrackedBoxes | people.TrackedMask
+Watcher = Callable[[Frame, Found], None]
+Kind = Literal["faces", "people", "background", "mask"]
+
+FACE_LOOKAHEAD = 15
+MASK_LOOKAHEAD = 6
+MISSED = "people whom every detector missed in a frame and its neighbours"
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """The pixels of one frame that must be worked on. A ``blank`` frame must not be shown."""
+
+    mask: people.Mask
+    blank: bool
+    boxes: tuple[people.Box, ...] | None = None
+
+    def parts(self) -> Iterator[tuple[slice, slice, people.Mask]]:
+        """Every face, or every connected piece of the mask, as rows, columns and its own mask."""
+        height, width = self.mask.shape
+        if self.boxes is not None:
+            for box in self.boxes:
+                rows, columns = box.pixels(width, height)
+                if rows.start < rows.stop and columns.start < columns.stop:
+                    yield rows, columns, self.mask[rows, columns]
+            return
+        count, labels, stats, _ = cv2.connectedComponentsWithStats(self.mask.view(np.uint8))
+        for label in range(1, count):
+            x, y, wide, high = (int(value) for value in stats[label][:4])
+            rows, columns = slice(y, y + high), slice(x, x + wide)
+            yield rows, columns, np.asarray(labels[rows, columns] == label)
+
+
+@dataclass
+class Region:
+    """Where to look and how; ``find`` gives every frame with its place.
+
+    ``watchers`` see what was found on the original frames: for previews and exports that stay with
+    the operator. ``streams`` carry status and review of the last recording.
+    """
+
+    name: str = "faces"
+    detector: str | people.FaceDetector | people.PersonSegmenter | None = None
+    on_miss: str = "hold"
+    every: int = 1
+    import_boxes: str | os.PathLike[str] | None = None
+    public_mask: bool = False
+
+    def __post_init__(self) -> None:
+        self.watchers: list[Watcher] = []
+        self.streams: list[people.BoxStream | people.MaskStream] = []
+        if self.kind == "mask" and not Path(self.name).is_file():
+            raise ProtectError(
+                "Expected the region faces, people, background or a mask file that exists, got "
+                f"{Path(self.name).name!r}: check its name."
+            )
+        if self.on_miss not in set(people.OnMiss):
+            raise ProtectError(f"Expected on-miss hold, blank or fail, got {self.on_miss!r}.")
+        if self.public_mask and self.kind != "mask":
+            raise ProtectError(
+                f"Expected a mask file to be declared public, got the region {self.name}: where a "
+                "detector finds people depends on the recording (R9)."
+            )
+        if self.every < 1 or self.every > FACE_LOOKAHEAD:
+            raise ProtectError(
+                f"Expected to look on every n-th frame, n from 1 to {FACE_LOOKAHEAD}, "
+                f"got {self.every}."
+            )
+
+    @property
+    def kind(self) -> Kind:
+        if self.name in ("faces", "people", "background"):
+            return self.name  # type: ignore[return-value]
+        return "mask"
+
+    @property
+    def lookahead(self) -> int:
+        if self.import_boxes is not None or self.kind == "mask":
+            return 0
+        return {
+            "faces": FACE_LOOKAHEAD,
+            "background": MASK_LOOKAHEAD,
+            "people": MASK_LOOKAHEAD + FACE_LOOKAHEAD,
+        }[self.kind]
+
+    @property
+    def reads_beside(self) -> bool:
+        """Whether a file that may come from the recording says where to work."""
+        return self.import_boxes is not None or (self.kind == "mask" and not self.public_mask)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """For the card: no file names."""
+        if self.kind == "mask":
+            return {"region": "mask file", "public_mask": self.public_mask}
+        name = getattr(self.detector, "name", self.detector) or "default"
+        found_by = "imported annotations" if self.import_boxes is not None else name
+        return {
+            "region": self.kind,
+            "detector": found_by,
+            "on_miss": self.on_miss,
+            "every": self.every,
+        }
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        if self.kind == "mask":
+            return ("everything outside the mask",)
+        return (MISSED, *people.NOT_COVERED)
+
+    def find(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
+        """Every frame with the pixels to work on, ``lookahead`` frames later."""
+        self.streams = []
+        for frame, found in self._stream(frames):
+            for watch in self.watchers:
+                watch(frame, found)
+            yield frame, self._place(frame, found)
+
+    def _place(self, frame: Frame, found: Found) -> Place:
+        height, width = frame.image.shape[:2]
+        if isinstance(found, people.TrackedBoxes):
+            mask = people.box_mask(found.boxes, width, height)
+            return Place(mask, found.blank, found.boxes)
+        mask = ~found.mask if self.kind == "background" else found.mask
+        return Place(mask, found.blank)
+
+    def _stream(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Found]]:
+        if self.kind == "mask":
+            return _from_file(frames, Path(self.name))
+        if self.import_boxes is not None:
+            given = people.read_coco(self.import_boxes)
+            return given.boxes(frames) if self.kind == "faces" else given.masks(frames)
+        if self.kind == "faces":
+            return self._faces(frames, self.detector)
+        masks = people.person_masks(
+            frames, self._segmenter(), policy=self.on_miss, lookahead=MASK_LOOKAHEAD
+        )
+        self.streams.append(masks)
+        return masks if self.kind == "background" else self._with_faces(masks)
+
+    def _faces(self, frames: Iterable[Frame], detector: Any) -> people.BoxStream:
+        stream = people.track_boxes(
+            frames,
+            face_detector(detector),
+            every=self.every,
+            policy=self.on_miss,
+            lookahead=FACE_LOOKAHEAD,
+        )
+        self.streams.append(stream)
+        return stream
+
+    def _with_faces(
+        self, masks: Iterable[tuple[Frame, people.TrackedMask]]
+    ) -> Iterator[tuple[Frame, Found]]:
+        """People and, beside them, every face: a segmenter misses bodies that are half in view."""
+        waiting: deque[people.TrackedMask] = deque()
+
+        def frames() -> Iterator[Frame]:
+            for frame, found in masks:
+                waiting.append(found)
+                yield frame
+
+        # a segmenter of one's own comes without faces: then it alone is asked
+        detector = None if self.detector is None or isinstance(self.detector, str) else _Nobody()
+        for frame, faces in self._faces(frames(), detector):
+            found = waiting.popleft()
+            height, width = found.mask.shape
+            mask = found.mask | people.box_mask(faces.boxes, width, height)
+            yield (
+                frame,
+                people.TrackedMask(found.index, mask, found.state, found.blank or faces.blank),
+            )
+
+    def _segmenter(self) -> people.PersonSegmenter:
+        if self.detector is None:
+            return people.person_segmenter()
+        if isinstance(self.detector, str):
+            return people.person_segmenter(self.detector)
+        return self.detector  # type: ignore[return-value]
+
+
+class _Nobody:
+    name = "none"
+    device = "none"
+
+    def detect(self, image: Any) -> list[people.Box]:
+        return []
+
+
+def face_detector(detector: Any) -> people.FaceDetector:
+    """A detector by name, the default one, or the object that was given."""
+    if detector is None:
+        return people.face_detector()
+    if isinstance(detector, str):
+        return people.face_detector(detector)
+    found: people.FaceDetector = detector
+    return found
+
+
+def _from_file(frames: Iterable[Frame], path: Path) -> Iterator[tuple[Frame, Found]]:
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        yield from people.read_coco(path).masks(frames)
+    elif suffix in IMAGE_SUFFIXES:
+        mask = np.asarray(read_image(path).max(axis=2) >= 128)
+        for index, frame in enumerate(frames):
+            if frame.image.shape[:2] != mask.shape:
+                raise ProtectError(
+                    f"Expected a mask of {frame.image.shape[1]} x {frame.image.shape[0]}, got one "
+                    f"of {mask.shape[1]} x {mask.shape[0]}: draw it in the recording's size."
+                )
+            yield frame, people.TrackedMask(index, mask, "imported")
+    else:
+        yield from people.read_mask_video(frames, path)
