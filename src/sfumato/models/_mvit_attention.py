@@ -161,8 +161,7 @@ class PooledAttention(nn.Module):
 
     def forward(self, x: Tensor, class_only: bool = False) -> Tensor:
         """Attend; with ``class_only`` the class token is the only query and the only row given."""
-        qkv = self.qkv(x).reshape(*x.shape[:2], 3, self.heads, self.head_width)
-        q, k, v = qkv.unbind(2)
+        q, k, v = self._projected(x)
         if class_only:
             q = q[:, :1]
             if self.pool_q is not None and self.pool_q.norm_act is not None:
@@ -173,8 +172,21 @@ class PooledAttention(nn.Module):
         v = v if self.pool_v is None else self.pool_v(v)
         out = self._attend(q, k, v)
         if self.residual:
-            out = torch.cat((out[:, :1], out[:, 1:] + q.flatten(2)[:, 1:]), dim=1)
+            pooled = q.flatten(2)[:, 1:]
+            if torch.is_grad_enabled():  # attention keeps its output for the backward pass
+                out = torch.cat((out[:, :1], out[:, 1:] + pooled), dim=1)
+            else:
+                out[:, 1:] += pooled
         return self.project(out)  # type: ignore[no-any-return]
+
+    def _projected(self, x: Tensor) -> list[Tensor]:
+        """q, k and v, each (records, tokens, heads, width)."""
+        shape = (*x.shape[:2], self.heads, self.head_width)
+        if torch.is_grad_enabled():
+            return [part.reshape(shape) for part in self.qkv(x).chunk(3, dim=2)]
+        # three products give three dense results, which pooling can read without a copy
+        parts = zip(self.qkv.weight.chunk(3), self.qkv.bias.chunk(3))
+        return [functional.linear(x, weight, bias).reshape(shape) for weight, bias in parts]
 
     @property
     def queries_train(self) -> bool:
