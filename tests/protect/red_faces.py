@@ -44,7 +44,8 @@ class RedFaces:
         _, _, stats, _ = cv2.connectedComponentsWithStats(
             cv2.morphologyEx(red.astype(np.uint8), cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8))
         )
-        return [Box(x, y, x + w, y + h, 0.9, self.name) for x, y, w, h, n in stats[1:] if n > 20]
+        rows = [[int(value) for value in row] for row in stats[1:]]
+        return [Box(x, y, x + w, y + h, 0.9, self.name) for x, y, w, h, n in rows if n > 20]
 
 
 class RedPeople:

@@ -37,6 +37,16 @@ def protect(
         None, help="Detectors to unite, such as centerface+blazeface."
     ),
     on_miss: str | None = typer.Option(None, help="hold, blank or fail when a person is lost."),
+    public_mask: bool | None = typer.Option(
+        None, "--public-mask", help="Declare that the mask file was made without the recording."
+    ),
+    import_boxes: Path | None = typer.Option(None, help="Boxes or masks to use (COCO JSON)."),
+    export_boxes: Path | None = typer.Option(None, help="Write what was found (COCO JSON)."),
+    export_masks: Path | None = typer.Option(None, help="Write what was found (mask video, .mkv)."),
+    review: Path | None = typer.Option(None, help="Write the list of doubtful frames (JSON)."),
+    preview: Path | None = typer.Option(
+        None, help="Write a contact sheet of what was found, for your eyes only (PNG, JPEG)."
+    ),
     codec: str = typer.Option("h264", help="h264, or ffv1 / h264rgb for lossless output."),
     quality: int | None = typer.Option(None, help="x264's constant rate factor, 0 to 51."),
     keep_audio: bool = typer.Option(False, help="Keep the sound (narrows or voids the guarantee)."),
@@ -56,6 +66,7 @@ def protect(
 ) -> None:
     """Protect SOURCE and write TARGET with its privacy card; fails if anything was left unprotected."""
     from sfumato.protect._command import Order, carry_out, dry_run_report
+    from sfumato.protect._notes import Notes
 
     order = Order(
         source=source,
@@ -69,6 +80,8 @@ def protect(
             region=region,
             detector=detector,
             on_miss=on_miss,
+            public_mask=public_mask,
+            import_boxes=None if import_boxes is None else str(import_boxes),
             seed=seed,
         ),
         codec=codec,
@@ -79,6 +92,7 @@ def protect(
         workers=workers,
         force=force,
         ledger_key=key,
+        notes=Notes(preview, export_boxes, export_masks, review),
     )
     if dry_run:
         report = dry_run_report(order)

@@ -14,10 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfumato.errors import SfumatoError
 from sfumato.media import Frame, MediaError, Outcome, list_media, run_job
 from sfumato.privacy import Guarantee, Unit, UnitKind
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
-from sfumato.protect._registry import get, make
+from sfumato.protect._notes import Notes, noting
+from sfumato.protect._registry import accepts, make
 from sfumato.protect._release import OutputSettings, Spend, narrowed_by_sound, release, shape_of
 
 DEFAULT_DELTA = 1e-5
@@ -41,6 +43,7 @@ class Order:
     workers: int | None = None
     force: bool = False
     ledger_key: str | None = None
+    notes: Notes = field(default_factory=Notes)
 
     @property
     def output(self) -> OutputSettings:
@@ -68,12 +71,11 @@ class Report:
 
 def with_defaults(name: str, settings: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The strictest unit and a small delta where the method needs them, and what was chosen."""
-    accepted = get(name).accepted_settings()
     chosen, said = dict(settings), []
-    if "unit" in accepted and "unit" not in chosen:
+    if accepts(name, "unit") and "unit" not in chosen:
         chosen["unit"] = str(Unit.video())
         said.append("No unit was given: taking the strictest, the whole recording (--unit video).")
-    if "delta" in accepted and "delta" not in chosen:
+    if accepts(name, "delta") and "delta" not in chosen:
         chosen["delta"] = DEFAULT_DELTA
         said.append(f"No delta was given: taking {DEFAULT_DELTA:g}.")
     return chosen, said
@@ -86,14 +88,20 @@ def dry_run_report(order: Order) -> Report:
     promise = method.promise(NOMINAL)
     if order.keep_audio:
         promise = narrowed_by_sound(promise)
-    seconds, memory = estimate(method, NOMINAL)
     lines = [
         *said,
         f"Method {method.name}: {method.summary}. Nothing was read or written.",
         str(promise),
-        f"Expected for {NOMINAL.width} x {NOMINAL.height}: {1 / seconds:.0f} frames a second "
-        f"(without decoding and encoding), about {memory / 2**20:.0f} MB beside the decoder.",
     ]
+    seconds, memory = None, None
+    try:
+        seconds, memory = estimate(method, NOMINAL)
+        lines.append(
+            f"Expected for {NOMINAL.width} x {NOMINAL.height}: {1 / seconds:.0f} frames a second "
+            f"(without decoding and encoding), about {memory / 2**20:.0f} MB beside the decoder."
+        )
+    except SfumatoError as error:
+        lines.append(f"Time and memory could not be measured beforehand: {error}")
     lines += method.remarks(NOMINAL)
     payload = {
         "dry_run": True,
@@ -140,17 +148,18 @@ def carry_out(order: Order, spend: Spend | None, say: Callable[[str], None]) -> 
 
 def _file(order: Order, settings: dict[str, Any], spend: Spend | None) -> Report:
     method = make(order.method, settings)
-    promise = release(
-        method,
-        order.source,
-        order.target,
-        output=order.output,
-        force=order.force,
-        spend=spend,
-    )
-    lines = [f"Wrote {order.target} and its card.", str(promise)]
+    with noting(method, order.notes, order.source, order.output, force=order.force) as written:
+        promise = release(
+            method,
+            order.source,
+            order.target,
+            output=order.output,
+            force=order.force,
+            spend=spend,
+        )
+    lines = [f"Wrote {order.target} and its card.", str(promise), *written.words]
     payload = {"outputs": [order.target.name], "failed": 0, "promise": promise.to_json()}
-    return Report(payload, lines, outputs=[order.target])
+    return Report(payload | written.payload, lines, outputs=[order.target])
 
 
 class _UnfinishedError(Exception):
@@ -158,6 +167,11 @@ class _UnfinishedError(Exception):
 
 
 def _folder(order: Order, settings: dict[str, Any], spend: Spend | None) -> Report:
+    if order.notes.wanted:
+        raise ProtectError(
+            "Expected one recording for a preview, an export or a review, got a folder: "
+            "protect the recording in question by itself."
+        )
     job_settings = {"method": order.method, "settings": settings, "output": asdict(order.output)}
     with suppress(_UnfinishedError), _spent_for_all(order, settings, spend):
         done = run_job(
