@@ -17,12 +17,14 @@ from sfumato.errors import SfumatoError
 # verb -> (module in this package, one line). A verb's module is imported only when it is used.
 VERBS: dict[str, tuple[str, str]] = {
     "account": ("account", "Epsilon, noise or what a paper's setting really gives."),
+    "bench": ("bench", "The papers' tables and the speed tables."),
     "demo": ("demo", "The main job end to end, on data it makes itself."),
     "ledger": ("ledger", "Budgets of data sets: create, show, reserve, commit, list, export."),
     "methods": ("methods", "Every method with its guarantee and its cost."),
     "models": ("models", "The model store: list and pull."),
     "stage": ("stage", "Synthetic recordings with full ground truth: make."),
     "protect": ("protect", "Recordings that may be released, each with its privacy card."),
+    "train": ("train", "Train a model under a privacy plan."),
     "verify": ("verify", "Check that an output and its privacy card still agree."),
 }
 

@@ -2,6 +2,7 @@
 
 from sfumato.learn._checkpoint import CheckpointError
 from sfumato.learn._clipped import clipped_gradient
+from sfumato.learn._config import ConfigError, TrainConfig, parse_config, read_config
 from sfumato.learn._features import (
     FEATURE_MAPS,
     Blur,
@@ -11,6 +12,7 @@ from sfumato.learn._features import (
     LowFrequency,
     Pixelate,
 )
+from sfumato.learn._job import Job, describe, make_job, run_job, together, words
 from sfumato.learn._methods import METHODS, PRESETS, Method, MethodError, Preset, plan_for
 from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule, Sgd
 from sfumato.learn._plan import Plan, PlanError
@@ -19,6 +21,7 @@ from sfumato.learn._probe import RouteChoice, route_of
 from sfumato.learn._projector import Projector, ProjectorError, Subspace
 from sfumato.learn._sampling import OwnersError
 from sfumato.learn._speed import Route, Speed, SpeedError
+from sfumato.learn._synthetic import moving_squares
 from sfumato.learn._trainer import Progress, Run, TrainingError, cross_entropy, train
 from sfumato.learn._validate import (
     BatchNormError,
@@ -41,9 +44,11 @@ __all__ = [
     "Blur",
     "ChangingBufferError",
     "CheckpointError",
+    "ConfigError",
     "FeatureMap",
     "FeatureMapError",
     "Invertibility",
+    "Job",
     "LossError",
     "LowFrequency",
     "MaskedPixels",
@@ -73,13 +78,22 @@ __all__ = [
     "Speed",
     "SpeedError",
     "Subspace",
+    "TrainConfig",
     "TrainingError",
     "VideoClips",
     "ViewError",
     "blanked",
     "clipped_gradient",
     "cross_entropy",
+    "describe",
+    "make_job",
+    "moving_squares",
+    "parse_config",
     "plan_for",
+    "read_config",
     "route_of",
+    "run_job",
+    "together",
     "train",
+    "words",
 ]

@@ -1,0 +1,264 @@
+"""Table ``speed``: what privacy costs in time, side by side in one run.
+
+All contenders take turns, and the best of several rounds counts: on a busy machine single timings
+swing by factors, ratios of interleaved bests do not. Opacus is a peer, measured if it is installed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.table import Table
+from torch import Tensor, nn
+
+from sfumato.bench._peers import opacus_steps
+from sfumato.learn import Route, Sgd, Speed, clipped_gradient, cross_entropy, route_of
+from sfumato.learn._clipped import clipped_rows, lay_out
+from sfumato.learn._noise import GaussianNoise, flatten, unflatten
+from sfumato.learn._persons import mean_gradient
+from sfumato.learn._validate import trainable
+from sfumato.models import VideoViT, mvit_v2_s, select
+from sfumato.privacy import Randomness
+
+CLIP = (3, 8, 64, 64)
+BATCH = 32
+CLASSES = 10
+NOISE = 1.0
+RATE = 0.01
+_FINE_TUNED_CLIPS, _FINE_TUNED_EPOCHS = 200, 30
+
+Step = Callable[[], object]
+
+
+@dataclass
+class Contender:
+    """One way to take a training step."""
+
+    name: str
+    step: Step
+    best: float = float("inf")
+
+
+def run(*, rounds: int = 7, threads: int = 2, fine_tuning: bool = False) -> dict[str, Any]:
+    """All measurements as plain values."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        result: dict[str, Any] = {"threads": threads, "rounds": rounds, **_steps(rounds)}
+        result["growth"] = _growth(max(2, rounds // 3))
+        if fine_tuning:
+            result["fine_tuning"] = _fine_tuning()
+    finally:
+        torch.set_num_threads(before)
+    return result
+
+
+def _steps(rounds: int) -> dict[str, Any]:
+    torch.manual_seed(0)
+    x, y = torch.randn(BATCH, *CLIP), torch.randint(CLASSES, (BATCH,))
+    model = VideoViT(CLASSES, clip=CLIP)
+    public = torch.zeros(BATCH, model.tokens, dtype=torch.bool)
+    public[:, ::2] = True
+    contenders = [
+        Contender("plain SGD", lambda: _plain_step(model, x, y)),
+        Contender("DP-SGD", lambda: _private_step(model, x, y)),
+        Contender("MaskDP, half of the tokens public", lambda: _masked_step(model, x, y, public)),
+    ]
+    notes = []
+    peers = opacus_steps(CLIP, CLASSES, x, y, NOISE, RATE)
+    if peers is None:
+        notes.append("Opacus is not installed, so it was not measured: pip install opacus.")
+    else:
+        contenders += [Contender(name, step) for name, step in peers.items()]
+    error = _largest_error(model, x, y)
+    race(contenders, rounds)
+    plain = contenders[0].best
+    rows = [{"name": c.name, "milliseconds": 1e3 * c.best, "ratio": c.best / plain}
+            for c in contenders]  # fmt: skip
+    choice = route_of(model)
+    answer: dict[str, Any] = {
+        "steps": rows, "largest_error": error, "notes": notes,
+        "route": None if choice is None else choice.route.value,
+    }  # fmt: skip
+    if peers is not None:
+        fastest = min(c.best for c in contenders[3:])
+        answer["faster_than_opacus"] = fastest / contenders[1].best
+    return answer
+
+
+def race(contenders: list[Contender], rounds: int) -> None:
+    """Interleaved rounds after one warm-up each; the best time of each contender counts."""
+    for contender in contenders:
+        contender.step()
+    for _ in range(rounds):
+        for contender in contenders:
+            start = time.perf_counter()
+            contender.step()
+            contender.best = min(contender.best, time.perf_counter() - start)
+
+
+def _plain_step(model: nn.Module, x: Tensor, y: Tensor) -> None:
+    parameters = list(model.parameters())
+    gradients = torch.autograd.grad(cross_entropy(model(x), y).mean(), parameters)
+    with torch.no_grad():
+        for parameter, gradient in zip(parameters, gradients):
+            parameter.sub_(gradient, alpha=RATE)
+
+
+_NOISE_SOURCE = GaussianNoise(Randomness())
+
+
+def _private_step(model: nn.Module, x: Tensor, y: Tensor) -> None:
+    sums, _ = clipped_gradient(model, cross_entropy, (x, y), 1.0)
+    _move(model, _noised(sums))
+
+
+def _masked_step(model: nn.Module, x: Tensor, y: Tensor, public: Tensor) -> None:
+    """Each view drops the tokens that it does not see."""
+    sums, _ = clipped_rows(model, cross_entropy, lay_out(((x, ~public), y), 1), 1.0, Speed())
+    shown = mean_gradient(model, cross_entropy, lay_out(((x, public), y), 1), Speed())
+    _move(model, _noised(sums).add_(flatten(shown)))
+
+
+def _noised(sums: dict[str, Tensor]) -> Tensor:
+    flat = flatten(sums)
+    return flat.add_(_NOISE_SOURCE.draw(flat.numel()), alpha=NOISE).div_(BATCH)
+
+
+def _move(model: nn.Module, flat: Tensor) -> None:
+    parameters = {name: p.data for name, p in trainable(model).items()}
+    Sgd(RATE).update(parameters, unflatten(flat, parameters), {}, RATE, {})
+
+
+def _largest_error(model: nn.Module, x: Tensor, y: Tensor) -> float:
+    """Against a loop over records, relative to the largest entry of the sum."""
+    found, _ = clipped_gradient(model, cross_entropy, (x, y), 1.0)
+    exact, _ = clipped_gradient(model, cross_entropy, (x, y), 1.0, speed=Speed(route=Route.LOOP))
+    scale = max(float(total.abs().max()) for total in exact.values())
+    return max(float((found[name] - exact[name]).abs().max()) for name in exact) / scale
+
+
+def _growth(rounds: int) -> list[dict[str, float]]:
+    """Time and memory against the number of records, under one memory bound."""
+    torch.manual_seed(0)
+    model = VideoViT(CLASSES, clip=CLIP)
+    speed = Speed(memory=256 << 20)
+    found = []
+    for records in (16, 32, 64, 128):
+        x, y = torch.randn(records, *CLIP), torch.randint(CLASSES, (records,))
+
+        def step(x: Tensor = x, y: Tensor = y) -> None:
+            clipped_gradient(model, cross_entropy, (x, y), 1.0, speed=speed)
+
+        contender = Contender(f"{records}", step)
+        contender.step()
+        base = _reset_peak()
+        race([contender], rounds)
+        found.append({"records": records, "milliseconds": 1e3 * contender.best,
+                      "peak_megabytes": (_peak() - base) / 1e6})  # fmt: skip
+    return found
+
+
+def _reset_peak() -> float:
+    """Resident bytes now, with the kernel's high-water mark set back (Linux; else 0)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return 0.0
+    return _status("VmRSS")
+
+
+def _peak() -> float:
+    return _status("VmHWM")
+
+
+def _status(name: str) -> float:
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def _fine_tuning(clips: int = 4) -> dict[str, Any]:
+    """MViTv2-S, norms of the last two blocks and head: cached trunk against Opacus.
+
+    A few clips are measured; the sums for 200 clips and 30 epochs follow, as every part costs the
+    same for each clip. Set-up that is done once (the engine's look at the model) is left out of both.
+    """
+    from sfumato.bench._peers import opacus_fine_tuning
+    from sfumato.learn._trunk import Tail
+    from sfumato.models import cut
+
+    torch.manual_seed(0)
+    model = mvit_v2_s(CLASSES)
+    count = select(model, "last-norms")
+    trunk, rest = cut(model)
+    tail = Tail(model, rest)
+    x, y = torch.randn(clips, 3, 16, 224, 224), torch.randint(CLASSES, (clips,))
+
+    def first_pass() -> Tensor:
+        kept = []
+        with torch.no_grad():
+            for clip in x:
+                state = clip[None]
+                for step in trunk:
+                    state = step.run(state)
+                kept.append(state)
+        return torch.cat(kept)
+
+    features = first_pass()
+    clipped_gradient(tail, cross_entropy, (features, y), 1.0)
+    start = time.perf_counter()
+    first_pass()
+    first = (time.perf_counter() - start) / clips
+    start = time.perf_counter()
+    clipped_gradient(tail, cross_entropy, (features, y), 1.0)
+    each = (time.perf_counter() - start) / clips
+    ours = _FINE_TUNED_CLIPS * (first + _FINE_TUNED_EPOCHS * each)
+    found: dict[str, Any] = {
+        "trainable": count, "clips_measured": clips, "first_pass_seconds_a_clip": first,
+        "epoch_seconds_a_clip": each, "seconds": ours,
+    }  # fmt: skip
+    peer = opacus_fine_tuning(model, x, y)
+    if peer is not None:
+        found["opacus_epoch_seconds_a_clip"] = peer
+        found["opacus_seconds"] = _FINE_TUNED_CLIPS * _FINE_TUNED_EPOCHS * peer
+        found["faster_than_opacus"] = found["opacus_seconds"] / ours
+    return found
+
+
+def words(result: dict[str, Any]) -> Iterable[Any]:
+    """Tables for a person."""
+    table = Table(title=f"One training step, {result['threads']} threads, best of "
+                        f"{result['rounds']} interleaved rounds")  # fmt: skip
+    for column in ("step", "ms", "x plain"):
+        table.add_column(column, justify="left" if column == "step" else "right")
+    for row in result["steps"]:
+        table.add_row(row["name"], f"{row['milliseconds']:.0f}", f"{row['ratio']:.2f}")
+    yield table
+    yield (f"Route {result['route']}; largest error against a loop over records "
+           f"{result['largest_error']:.1e}.")  # fmt: skip
+    if "faster_than_opacus" in result:
+        yield f"DP-SGD is {result['faster_than_opacus']:.2f}x faster than the faster Opacus mode."
+    yield from result["notes"]
+    growth = Table(title="Growth with the number of records (memory bound 268 MB)")
+    for column in ("records", "ms", "peak MB"):
+        growth.add_column(column, justify="right")
+    for row in result["growth"]:
+        growth.add_row(f"{row['records']:.0f}", f"{row['milliseconds']:.0f}",
+                       f"{row['peak_megabytes']:.0f}")  # fmt: skip
+    yield growth
+    if tuned := result.get("fine_tuning"):
+        yield (f"MViTv2-S, {tuned['trainable']} parameters, {_FINE_TUNED_EPOCHS} epochs of "
+               f"{_FINE_TUNED_CLIPS} clips (from {tuned['clips_measured']} measured): trunk cache "
+               f"{tuned['seconds']:.0f} s, of which the first pass "
+               f"{_FINE_TUNED_CLIPS * tuned['first_pass_seconds_a_clip']:.0f} s.")  # fmt: skip
+        if "faster_than_opacus" in tuned:
+            yield (f"Opacus {tuned['opacus_seconds']:.0f} s: "
+                   f"{tuned['faster_than_opacus']:.1f}x slower.")  # fmt: skip

@@ -1,0 +1,342 @@
+"""A training as one job: from a configuration to a model file with its privacy card."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from sfumato.data import (
+    ArrayRecords,
+    Records,
+    Sampling,
+    hmdb51,
+    ucf101,
+    utd_mhad,
+    video_folder,
+)
+from sfumato.data._stage import StagedFolder
+from sfumato.files import atomic_output, refuse_overwrite, write_json, write_text
+from sfumato.learn._config import ConfigError, DataConfig, TrainConfig
+from sfumato.learn._features import Blur, FeatureMap, LowFrequency, Pixelate
+from sfumato.learn._methods import METHODS, PRESETS, plan_for
+from sfumato.learn._optimizers import Adam, Optimizer, Schedule, Sgd
+from sfumato.learn._plan import Plan
+from sfumato.learn._prepare import VideoClips
+from sfumato.learn._probe import route_of
+from sfumato.learn._projector import Subspace
+from sfumato.learn._speed import Speed
+from sfumato.learn._step import PrivateStep
+from sfumato.learn._streams import Streams
+from sfumato.learn._synthetic import COLOURS, moving_squares
+from sfumato.learn._team import Team
+from sfumato.learn._trainer import Progress, Run, cross_entropy, train
+from sfumato.learn._views import MaskedPixels, PublicView
+from sfumato.models import VideoViT, load_weights, mvit_b, mvit_v2_s, select
+from sfumato.privacy import Card, Output, Randomness, card_path, format_epsilon
+
+MODEL, CHECKPOINT, CONFIG, HISTORY = (
+    "model.safetensors", "checkpoint.safetensors", "config.yaml", "history.json",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """A configuration with everything it leaves open decided, and said in ``chosen``."""
+
+    config: TrainConfig
+    plan: Plan
+    chosen: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        return self.config.out
+
+
+def make_job(config: TrainConfig) -> Job:
+    """Decide what was left open, strictly; reads nothing private."""
+    chosen: list[str] = []
+    settings = config.training
+    records = _count(config)
+    if (settings.steps is None) == (settings.epochs is None):
+        raise ConfigError("Expected either training.steps or training.epochs, got both or neither.")
+    steps = settings.steps or max(1, round((settings.epochs or 0) * records / settings.batch))
+    view = _view(config)
+    more: dict[str, Any] = {
+        "records": records, "batch": settings.batch, "steps": steps, "clips": settings.clips,
+        "public_view": view, "projector": _subspace(config),
+    }  # fmt: skip
+    if config.method != "sgd":
+        relation = config.privacy.relation
+        if relation is None:
+            relation = "replace"
+            chosen.append("relation replace, the strictest")
+        more["relation"] = relation
+        if config.privacy.unit is not None:
+            more["unit"] = config.privacy.unit
+        elif view is None and not METHODS[config.method].person:
+            more["unit"] = "record"
+            chosen.append("unit record: people with several records are not covered as a whole")
+    if METHODS[config.method].private:
+        if config.privacy.epsilon is None:
+            raise ConfigError(f"Expected privacy.epsilon with {config.method}, got none.")
+        delta = config.privacy.delta
+        if delta is None:
+            delta = 10.0 ** math.floor(math.log10(1 / (10 * records)))
+            chosen.append(f"delta {delta:g}, at most a tenth of 1/records")
+        more.update(
+            epsilon=config.privacy.epsilon, delta=delta, clip_norm=config.privacy.clip_norm,
+            as_published=config.privacy.as_published,
+        )  # fmt: skip
+    return Job(config, plan_for(config.method, **more), tuple(chosen))
+
+
+def run_job(
+    job: Job,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> tuple[Run, Path | None]:
+    """Train, then write model, card, history and settings; the card's path is None off rank 0."""
+    config, folder, team = job.config, job.folder, Team()
+    target, checkpoint = folder / MODEL, folder / CHECKPOINT
+    if team.leads:
+        refuse_overwrite(target, force=force or resume)
+        if force and not resume:
+            for old in (checkpoint, checkpoint.with_name(checkpoint.name + ".steps")):
+                old.unlink(missing_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+    records = load_records(config.data, config)
+    held_out = None if config.held_out is None else load_records(config.held_out, config)
+    model = build_model(config, len(records.classes))
+    start = time.monotonic()
+    log = _OperatorLog(config.operator_log) if config.operator_log and team.leads else None
+    run = train(
+        model, records, job.plan, speed=_speed(config), optimizer=_optimizer(config),
+        checkpoint=checkpoint, resume=resume, checkpoint_every=config.training.checkpoint_every,
+        prepare=preparation(config), held_out=held_out,
+        evaluate_every=config.training.evaluate_every, progress=progress,
+        operator=log, shared_records=config.shared_records,
+        randomness=Randomness(config.seed),
+    )  # fmt: skip
+    if not team.leads:
+        return run, None
+    return run, _write(job, run, time.monotonic() - start)
+
+
+def _write(job: Job, run: Run, seconds: float) -> Path:
+    folder = job.folder
+    target = folder / MODEL
+    with atomic_output(target, force=True) as temporary:
+        save_file({n: t.contiguous() for n, t in run.model.state_dict().items()}, str(temporary))
+    write_text(folder / CONFIG, job.config.to_yaml(), force=True)
+    os.chmod(folder / CONFIG, 0o600)  # it names the folders of private recordings
+    write_json(folder / HISTORY, {"history": run.history, "seconds": seconds,
+                                  "lost_steps": run.lost_steps}, force=True)  # fmt: skip
+    plan, config = job.plan, job.config
+    card = Card(
+        method=config.method,
+        done=f"A {config.model.name} model was trained with {plan.mechanism}.",
+        promise=run.guarantee,
+        outputs=(Output.of(target),),
+        settings={
+            "batch": plan.batch, "steps": plan.steps, "records": plan.records, "clips": plan.clips,
+            "clip_norm": plan.clip_norm if math.isfinite(plan.clip_norm) else "none",
+            "noise_multiplier": plan.noise_multiplier, "sampling_rate": plan.sampling_rate,
+            "trainable": config.model.trainable, "optimizer": config.training.optimizer,
+        },
+        temporary_files=("checkpoints and, with a frozen trunk, a cache of features (mode 0600)",),
+    )  # fmt: skip
+    card.write(target, force=True)
+    return card_path(target)
+
+
+def describe(job: Job) -> dict[str, Any]:
+    """What would be done and what it proves; no recording is opened. Time and memory are measured
+    on one step with made-up clips."""
+    plan, config = job.plan, job.config
+    said: dict[str, Any] = {
+        "method": config.method, "mechanism": plan.mechanism, "unit": str(plan.unit),
+        "relation": plan.relation.value, "steps": plan.steps, "batch": plan.batch,
+        "records": plan.records, "sampling_rate": plan.sampling_rate, "chosen": list(job.chosen),
+        "noise_multiplier": plan.noise_multiplier, "promise": plan.guarantee.to_json(),
+    }  # fmt: skip
+    model = build_model(config, len(COLOURS))
+    size = min(plan.batch, 8)
+    made_up = _made_up(config, size)
+    trial = Plan(**{**_fields(plan), "records": size, "batch": size, "projector": None})
+    streams = Streams(model, made_up, trial, preparation(config))
+    units: list[tuple[int, ...]] = [(index,) for index in range(size)]
+    step = PrivateStep(model, cross_entropy, trial, streams, units, size,
+                       randomness=Randomness(), speed=_speed(config))  # fmt: skip
+    step.take()
+    start = time.perf_counter()
+    step.take()
+    seconds = (time.perf_counter() - start) * plan.batch / size
+    choice = route_of(model)
+    said["expected_seconds"] = seconds * plan.steps
+    if choice is not None:
+        batch = min(_speed(config).memory, plan.batch * plan.clips * choice.bytes_per_record)
+        said["expected_megabytes"] = batch / 1e6
+        said["route"] = choice.route.value
+    return said
+
+
+def words(job: Job, said: dict[str, Any]) -> list[str]:
+    """``describe`` for a person."""
+    plan = job.plan
+    lines = [str(plan.guarantee)]
+    if job.chosen:
+        lines.append("Chosen for you: " + "; ".join(job.chosen) + ".")
+    noise = "none" if not plan.is_private else format_epsilon(plan.noise_multiplier)
+    lines.append(
+        f"{plan.steps} steps, sampling rate {plan.sampling_rate:.4g}, noise multiplier {noise}; "
+        f"about {said['expected_seconds']:.0f} s and {said.get('expected_megabytes', 0):.0f} MB "
+        "for a micro-batch."
+    )
+    return lines
+
+
+def build_model(config: TrainConfig, classes: int) -> nn.Module:
+    """A fresh model (weights drawn from no private thing), with the chosen layers trainable."""
+    chosen, seen = config.model, config.input
+    if chosen.name == "video-vit":
+        model: nn.Module = VideoViT(
+            classes, clip=(3, seen.frames, seen.height, seen.width), tubelet=chosen.tubelet,
+            width=chosen.width, depth=chosen.depth, heads=chosen.heads,
+        )  # fmt: skip
+    else:
+        make = {"mvit_v2_s": mvit_v2_s, "mvit_b": mvit_b}[chosen.name]
+        model = make(classes, frames=seen.frames, spatial_size=(seen.height, seen.width))
+    if chosen.weights is not None:
+        load_weights(model, chosen.weights, new_head=True)
+    select(model, chosen.trainable)
+    return model
+
+
+def load_records(data: DataConfig, config: TrainConfig) -> Records:
+    """Recordings with labels."""
+    seen = config.input
+    if data.kind == "synthetic":
+        return moving_squares(
+            data.clips, frames=seen.frames, size=seen.height, people=data.people, seed=data.seed
+        )
+    if data.path is None:
+        raise ConfigError(f"Expected a path with data of kind {data.kind}, got none.")
+    if data.kind == "stage":
+        return StagedFolder(data.path, data.split)
+    sampling = Sampling(frames=seen.frames * config.training.clips)
+    if data.kind == "folder":
+        return video_folder(data.path, data.masks, sampling=sampling)
+    if data.kind == "utd-mhad":
+        return utd_mhad(data.path, "rgb", data.split, sampling=sampling)
+    loader = ucf101 if data.kind == "ucf101" else hmdb51
+    return loader(data.path, data.split or "train", sampling=sampling)
+
+
+def preparation(config: TrainConfig) -> VideoClips:
+    seen = config.input
+    return VideoClips(seen.frames, seen.height, seen.width, seen.mean, seen.deviation)
+
+
+def _count(config: TrainConfig) -> int:
+    """How many units the plan counts on: a declared constant, never the length of private data."""
+    if config.privacy.records is not None:
+        return config.privacy.records
+    if config.data.kind == "synthetic":
+        person = METHODS[config.method].person
+        return config.data.people if person else config.data.clips
+    raise ConfigError(
+        "Expected privacy.records, the number of records (persons, with unit person) that the plan "
+        "counts on, got none: it is a public constant, so it is not read from the data."
+    )
+
+
+def _view(config: TrainConfig) -> PublicView | None:
+    asked = config.view
+    if asked is None:
+        return None
+    if asked.kind == "masked-pixels":
+        return MaskedPixels(asked.private)
+    settings = {
+        name: getattr(asked, name)
+        for name in ("size", "step", "block", "sigma")
+        if getattr(asked, name) is not None
+    }
+    kinds: dict[str, type[FeatureMap]] = {
+        "low-frequency": LowFrequency, "pixelate": Pixelate, "blur": Blur,
+    }  # fmt: skip
+    try:
+        return kinds[asked.kind](**settings)
+    except TypeError:
+        raise ConfigError(
+            f"Expected settings of view {asked.kind}, got {', '.join(settings)}."
+        ) from None
+
+
+def _subspace(config: TrainConfig) -> Subspace | None:
+    asked = config.projector
+    if asked is None:
+        return None
+    return Subspace(load_records(asked.public, config), asked.rank, asked.refresh)
+
+
+def _speed(config: TrainConfig) -> Speed:
+    return Speed(**config.speed.model_dump())
+
+
+def _optimizer(config: TrainConfig) -> Optimizer:
+    chosen = config.training
+    warmup = chosen.warmup
+    if not warmup and config.preset is not None:
+        warmup = round(PRESETS[config.preset].warmup_epochs * _count(config) / chosen.batch)
+    schedule = Schedule(warmup, chosen.schedule)
+    if chosen.optimizer == "adam":
+        return Adam(chosen.rate, schedule=schedule)
+    return Sgd(chosen.rate, chosen.momentum, schedule=schedule)
+
+
+def _made_up(config: TrainConfig, count: int) -> ArrayRecords:
+    seen = config.input
+    shape = (count, seen.frames, seen.height, seen.width)
+    x = np.random.default_rng(0).integers(0, 256, (*shape, 3)).astype(np.uint8)
+    mask = np.zeros(shape, dtype=bool)
+    mask[:, :, : seen.height // 2] = True
+    return ArrayRecords(x, np.zeros(count, dtype=np.int64), mask=mask)
+
+
+def _fields(plan: Plan) -> dict[str, Any]:
+    return {name: getattr(plan, name) for name in plan.__dataclass_fields__}
+
+
+class _OperatorLog:
+    """Private batch sizes and norms, one JSON line a step, readable by the operator alone."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600))
+
+    def __call__(self, values: dict[str, Any]) -> None:
+        with open(self._path, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps(values) + "\n")
+
+
+def together() -> bool:
+    """Join the other processes when torchrun started several; True if it did."""
+    import torch.distributed as dist
+
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        return False
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    return True
