@@ -245,3 +245,17 @@ def test_metrics_by_hand():
     assert data.oks(guess, joints, np.array([1e4]))[0] == pytest.approx(expected)
     assert data.oks(joints[..., :2], joints, np.array([100.0]))[0] == 1.0
     assert np.isnan(data.oks(guess, np.zeros((1, 17, 3)), np.array([100.0]))[0])
+
+
+def test_average_precision_by_hand():
+    assert data.oks_average_precision(np.ones(3), np.arange(3)) == 1.0
+    assert data.oks_average_precision(np.zeros(3), np.arange(3)) == 0.0
+    # right at thresholds 0.50 to 0.70 only: five of ten
+    assert data.oks_average_precision(np.full(4, 0.71), np.ones(4)) == pytest.approx(0.5)
+    # the sure one is right, the unsure one wrong: recall up to one half at precision 1
+    first = data.oks_average_precision(np.array([1.0, 0.0]), np.array([0.9, 0.1]))
+    assert first == pytest.approx(51 / 101)
+    # the other way round the right one comes second: precision one half
+    second = data.oks_average_precision(np.array([1.0, 0.0]), np.array([0.1, 0.9]))
+    assert second == pytest.approx(51 / 101 / 2)
+    assert np.isnan(data.oks_average_precision(np.array([np.nan]), np.array([1.0])))

@@ -17,7 +17,14 @@ from sfumato.data._pose import (
     lsp_visibility,
     mpii,
 )
-from sfumato.data._pose_metrics import COCO_SIGMAS, oks, pck, pckh, torso_size
+from sfumato.data._pose_metrics import (
+    COCO_SIGMAS,
+    oks,
+    oks_average_precision,
+    pck,
+    pckh,
+    torso_size,
+)
 from sfumato.data._privacy_attributes import (
     PrivacyAnnotations,
     Vispr,
@@ -72,6 +79,7 @@ __all__ = [
     "mpii",
     "ntu_rgbd",
     "oks",
+    "oks_average_precision",
     "pa_hmdb51",
     "pa_hmdb51_videos",
     "pck",

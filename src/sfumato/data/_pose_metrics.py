@@ -59,3 +59,24 @@ def oks(predicted: Array, truth: Array, area: Array, sigmas: Array = COCO_SIGMAS
     total = weight.sum(1)
     summed = (np.exp(-squared / spread) * weight).sum(1)
     return np.where(total > 0, summed / np.maximum(total, 1), np.nan)
+
+
+def oks_average_precision(similarity: Array, scores: Array) -> float:
+    """COCO's AP for predictions made one a person: mean over OKS thresholds 0.50, 0.55 ... 0.95.
+
+    ``similarity`` is the OKS of each prediction with its person (NaN where no joint is annotated:
+    left out), ``scores`` its confidence. Precision is interpolated at 101 recalls, as COCO does.
+    """
+    counts = np.isfinite(similarity)
+    if not counts.any():
+        return float("nan")
+    ranked = np.asarray(similarity)[counts][np.argsort(-np.asarray(scores)[counts], kind="stable")]
+    people, recalls = len(ranked), np.linspace(0, 1, 101)
+    precisions = []
+    for threshold in np.linspace(0.5, 0.95, 10):
+        right = np.cumsum(ranked >= threshold)
+        recall, precision = right / people, right / np.arange(1, people + 1)
+        best = np.maximum.accumulate(precision[::-1])[::-1]
+        place = np.searchsorted(recall, recalls, side="left")
+        precisions.append(np.where(place < people, best[np.minimum(place, people - 1)], 0.0).mean())
+    return float(np.mean(precisions))

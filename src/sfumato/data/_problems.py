@@ -53,4 +53,5 @@ def existing_file(path: Path, what: str) -> Path:
 def some(items: Sequence[object], what: str, problems: Problems) -> None:
     """Refuse an empty data set, with what was found wrong."""
     if not items:
-        raise RecordsError(f"Expected {what}, found none; {problems}.")
+        found = f"; {problems}" if len(problems) else ": check which folder was given."
+        raise RecordsError(f"Expected {what}, found none{found}")
