@@ -15,6 +15,7 @@ from sfumato.protect.video.avatar._found import Found, Track, place
 
 _UNSEEN = 0.1  # visibility below which a landmark is inferred instead of believed
 _SHORTEST = 3  # frames: a pose found for less is a flicker, its place is erased and greyed
+_FACES_EVERY = 2  # frames: heads lie inside the other masks nearly always, faces are a second look
 _NEAR = 0.15  # of the picture's diagonal: a track that goes on there across windows is the same
 
 
@@ -62,7 +63,7 @@ class PeopleFinder:
         masks = np.zeros((len(frames), height, width), bool)
         for t, (_, found) in enumerate(people.person_masks(frames, self._masks)):
             masks[t] |= found.mask | found.blank
-        for t, (_, heads) in enumerate(people.track_boxes(frames, self._faces)):
+        for t, (_, heads) in enumerate(people.track_boxes(frames, self._faces, every=_FACES_EVERY)):
             masks[t] |= people.box_mask(heads.boxes, width, height)
             masks[t] |= heads.blank
         return masks

@@ -92,31 +92,36 @@ def _light(frames: Frames, hidden: Masks) -> npt.NDArray[np.int16]:
 
 
 def _erase_moving(frames: Frames, hidden: Masks, warps: list[npt.NDArray[np.float64]]) -> Erased:
-    count, height, width = hidden.shape
+    count = len(frames)
     out, unseen = frames.copy(), np.zeros_like(hidden)
+    shown = (~hidden).astype(np.uint8)
     for t in range(count):
         if not hidden[t].any():
             continue
         order = np.argsort(np.abs(np.arange(count) - t), kind="stable")[1 : _NEIGHBOURS + 1]
-        looks, valid = [], []
-        for s in order:
-            across = np.linalg.inv(warps[t]) @ warps[s]  # pixels of frame s -> pixels of frame t
-            looks.append(cv2.warpPerspective(frames[s], across, (width, height)))
-            shown = cv2.warpPerspective(
-                (~hidden[s]).astype(np.uint8), across, (width, height), flags=cv2.INTER_NEAREST
-            )
-            valid.append(shown > 0)
-        if not looks:
-            unseen[t] = hidden[t]
-        else:
-            known = np.stack(valid)
-            middle = _masked_median(np.stack(looks), known)
-            found = hidden[t] & known.any(0)
-            out[t][found] = middle[found]
-            unseen[t] = hidden[t] & ~found
+        rows, columns = _extent(hidden[t])
+        hole = hidden[t][rows, columns]
+        looks = np.zeros((len(order), *hole.shape, 3), np.uint8)
+        valid = np.zeros((len(order), *hole.shape), bool)
+        corner = np.array([[1, 0, -columns.start], [0, 1, -rows.start], [0, 0, 1]], np.float64)
+        size = (hole.shape[1], hole.shape[0])
+        for k, s in enumerate(order):
+            # pixels of frame s -> pixels of the hole's surroundings in frame t
+            across = corner @ np.linalg.inv(warps[t]) @ warps[s]
+            looks[k] = cv2.warpPerspective(frames[s], across, size)
+            valid[k] = cv2.warpPerspective(shown[s], across, size, flags=cv2.INTER_NEAREST) > 0
+        found = hole & valid.any(axis=0)
+        out[t][rows, columns][found] = _masked_median(looks, valid)[found]
+        unseen[t][rows, columns] = hole & ~found
         # texture made anew in every frame would flicker
         out[t] = fill_around(out[t], unseen[t], texture=False)
     return Erased(out, unseen, False)
+
+
+def _extent(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
+    """The rows and columns that hold all of a mask."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
 def fill_around(image: Frames, missing: npt.NDArray[np.bool_], *, texture: bool = True) -> Frames:
