@@ -16,7 +16,10 @@ from sfumato.protect._command import Order, Report, carry_out, dry_run_report
 from sfumato.protect._notes import Notes
 
 
-def run(source: Path, target: Path, notes: Notes = Notes(), **changes: Any) -> Report:
+NOTHING = Notes()
+
+
+def run(source: Path, target: Path, notes: Notes = NOTHING, **changes: Any) -> Report:
     settings = {"detector": RedFaces(blind=(4,)), "check": None} | changes.pop("settings", {})
     order = Order(
         source=source,
