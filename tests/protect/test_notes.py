@@ -15,7 +15,6 @@ from sfumato.media import open_video, read_image
 from sfumato.protect._command import Order, Report, carry_out, dry_run_report
 from sfumato.protect._notes import Notes
 
-
 NOTHING = Notes()
 
 
