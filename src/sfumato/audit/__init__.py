@@ -1,16 +1,37 @@
 """Attacks and measures: what a release still leaks and what it is still good for."""
 
 from sfumato.audit._bayes import BayesAttacker
+from sfumato.audit._canary import CanaryRun, canary_run
+from sfumato.audit._conformance import Finding, check_training
+from sfumato.audit._conformance_release import (
+    check_basis,
+    check_release_noise,
+    check_table,
+    distinguisher_scores,
+)
+from sfumato.audit._epsilon import (
+    AuditError,
+    LowerBound,
+    delta_lower_bound,
+    epsilon_lower_bound,
+    gaussian_fit,
+)
 from sfumato.audit._measure import Measure, MeasureError
 from sfumato.audit._nag import NormalizedAccuracyGain, mnag, nag
+from sfumato.audit._one_run import one_run_lower_bound
+from sfumato.audit._pairs import simulated_scores
 from sfumato.audit._probe import Obfuscation, ProbeReport, ProbeSettings, probe, unfinetuned
 from sfumato.audit._repeated import RepeatedRelease, repeated_release
 from sfumato.audit._scores import AttributeScores, ClassifierScores
 
 __all__ = [
     "AttributeScores",
+    "AuditError",
     "BayesAttacker",
+    "CanaryRun",
     "ClassifierScores",
+    "Finding",
+    "LowerBound",
     "Measure",
     "MeasureError",
     "NormalizedAccuracyGain",
@@ -18,9 +39,20 @@ __all__ = [
     "ProbeReport",
     "ProbeSettings",
     "RepeatedRelease",
+    "canary_run",
+    "check_basis",
+    "check_release_noise",
+    "check_table",
+    "check_training",
+    "delta_lower_bound",
+    "distinguisher_scores",
+    "epsilon_lower_bound",
+    "gaussian_fit",
     "mnag",
     "nag",
+    "one_run_lower_bound",
     "probe",
     "repeated_release",
+    "simulated_scores",
     "unfinetuned",
 ]
