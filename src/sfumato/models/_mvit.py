@@ -30,7 +30,7 @@ class _BlockPlan:
 
 
 class MViTBlock(nn.Module):
-    """Pooled attention and MLP. ``project_early`` widens before attention (v2) or after (v1)."""
+    """Pooled attention and MLP; MViTv2 widens in the attention, the first version in the MLP."""
 
     def __init__(
         self,

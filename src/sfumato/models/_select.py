@@ -7,6 +7,7 @@ from enum import StrEnum
 from torch import nn
 
 from sfumato.errors import SfumatoError
+from sfumato.models._i3d import I3D
 from sfumato.models._mvit import MViT
 from sfumato.models._steps import Sequence, Step
 
@@ -72,8 +73,6 @@ def select(model: nn.Module, preset: Preset | str) -> int:
 
 def _absent(model: nn.Module) -> set[int]:
     """Parameters that stand for something the published model does not have."""
-    from sfumato.models._i3d import I3D
-
     if not isinstance(model, I3D):
         return set()
     return {id(m.weight) for m in model.modules() if isinstance(m, nn.BatchNorm3d)}

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sfumato.errors import SfumatoError
+from sfumato.models._steps import Sequence
 
 
 class WeightsError(SfumatoError):
@@ -84,8 +85,6 @@ def _index_buffer(name: str) -> bool:
 
 
 def _head_names(model: nn.Module) -> set[str]:
-    from sfumato.models._steps import Sequence
-
     if not isinstance(model, Sequence):
         return set()
     last = model.steps()[-1]
