@@ -33,8 +33,10 @@ class Preset(StrEnum):
 def select(model: nn.Module, preset: Preset | str) -> int:
     """Make only the parameters of ``preset`` trainable; returns how many numbers those are.
 
-    A block is a step of ``model.steps()``. The last stage is, for MViT the blocks from the last halving on, for TinyViT the last of its four stages,
-    for I3D both "Mixed_5", and the last block where a model has no stages.
+    A block is a step of ``model.steps()``. The last stage is, for MViT, the blocks from the last
+    halving on; for TinyViT, the last of its four stages; for I3D, both "Mixed_5"; and the last
+    block where a model has no stages.
+
     The scale of I3D's norms, which the published model does not have, is never trained.
     """
     if preset not in list(Preset):
