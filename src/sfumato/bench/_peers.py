@@ -24,7 +24,7 @@ class _Positions(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         index: Tensor = self.index  # type: ignore[assignment]
-        placed: Tensor = self.table(index.expand(len(x), -1))
+        placed: Tensor = self.table(index.expand(len(x), -1).contiguous())
         return x + placed
 
 

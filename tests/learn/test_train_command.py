@@ -1,0 +1,154 @@
+"""``sfumato train``: one YAML file in, a model with its card out, one sentence when it is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+from typer.testing import CliRunner
+
+from sfumato.cli.train import app
+from sfumato.learn import (
+    ConfigError,
+    describe,
+    make_job,
+    moving_squares,
+    parse_config,
+    read_config,
+    run_job,
+)
+from sfumato.learn import _job as job_module
+from sfumato.privacy import check_outputs, read_card
+
+SETTINGS: dict[str, Any] = {
+    "method": "maskdp",
+    "data": {"kind": "synthetic", "clips": 16, "people": 8},
+    "held_out": {"kind": "synthetic", "clips": 8, "seed": 1},
+    "view": {"kind": "masked-pixels", "private": "rest"},
+    "input": {"frames": 4, "height": 16, "width": 16},
+    "model": {"tubelet": [2, 8, 8], "width": 12, "depth": 1, "heads": 2},
+    "privacy": {"epsilon": 8.0, "delta": 1e-3},
+    "training": {"batch": 8, "steps": 3, "evaluate_every": 3, "checkpoint_every": 1},
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "train.yaml"
+    path.write_text(yaml.safe_dump({**SETTINGS, "out": str(tmp_path / "run")}))
+    return path
+
+
+def _run(config: Path, *arguments: str) -> Any:
+    return CliRunner().invoke(app, [str(config), *arguments])
+
+
+def test_a_run_writes_model_card_history_and_settings(config: Path, tmp_path: Path) -> None:
+    result = _run(config, "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["promise"]["unit"] == "masked-tokens"
+    assert told["promise"]["epsilon"] <= 8.0
+    folder = tmp_path / "run"
+    card = read_card(folder / "model.safetensors")
+    check_outputs(card, folder)
+    assert card.promise.to_json() == told["promise"]
+    assert str(tmp_path) not in (folder / "model.safetensors.card.json").read_text()
+    assert "head.weight" in load_file(folder / "model.safetensors")
+    assert os.stat(folder / "config.yaml").st_mode & 0o777 == 0o600
+    again = read_config(folder / "config.yaml", [])
+    assert again == read_config(config, [])
+    with pytest.raises(Exception, match="--force"):
+        run_job(make_job(again))
+    before = load_file(folder / "model.safetensors")
+    run_job(make_job(again), resume=True)
+    after = load_file(folder / "model.safetensors")
+    assert all(torch.equal(before[name], after[name]) for name in before), "nothing left to spend"
+
+
+def test_a_dry_run_opens_no_recording(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a recording was opened")
+
+    monkeypatch.setattr(job_module, "load_records", refuse)
+    said = describe(make_job(read_config(config, [])))
+    assert said["unit"] == "masked-tokens"
+    assert said["relation"] == "replace"
+    assert said["promise"]["epsilon"] <= 8.0
+    assert said["expected_seconds"] > 0
+    assert said["expected_megabytes"] > 0
+    assert not (config.parent / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("privacy.sigma=1", "unknown key"),
+        ("privacy.noise_multiplier=1", "unknown key"),
+        ("method=magic", "Expected a method"),
+        ("privacy.epsilon=-1", "privacy.epsilon"),
+        ("privacy.relation=sideways", "privacy.relation"),
+        ("training.epochs=2", "either"),
+        ("data.kind=folder", "privacy.records"),
+        ("preset=none", "preset"),
+        ("broken", "key=value"),
+    ],
+)
+def test_a_bad_setting_gets_one_sentence(config: Path, change: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence) as caught:
+        make_job(read_config(config, [change]))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_left_out_is_chosen_strictly_and_said() -> None:
+    values = {**SETTINGS, "out": "x", "method": "dp-sgd", "view": None, "privacy": {"epsilon": 1.0}}
+    job = make_job(parse_config(values))
+    assert job.plan.relation == "replace"
+    assert str(job.plan.unit) == "record"
+    assert job.plan.delta <= 1 / (10 * job.plan.records)
+    assert len(job.chosen) == 3
+
+
+def test_presets_fill_in_the_papers_settings_and_yield_to_the_file() -> None:
+    values = {"out": "x", "preset": "maskdp", "privacy": {"epsilon": 1.0, "records": 40_000},
+              "data": {"kind": "ucf101", "path": "y"}, "view": {"kind": "masked-pixels"},
+              "training": {"rate": 0.02}}  # fmt: skip
+    config = parse_config(values)
+    assert (config.training.batch, config.training.rate, config.privacy.clip_norm) == (128, 0.02, 1)
+    assert config.input.height == 224
+    plan = make_job(config).plan
+    assert plan.steps == 46_875, "150 epochs of 40 000 records in batches of 128"
+    assert job_module._optimizer(config).schedule.warmup == 6250
+
+
+@pytest.mark.parametrize("method", ["sgd", "public-only", "person-dp-sgd", "multiclip"])
+def test_methods_run_from_a_file(tmp_path: Path, method: str) -> None:
+    values: dict[str, Any] = {**SETTINGS, "out": str(tmp_path / "run"), "method": method}
+    if method != "public-only":
+        values["view"] = None
+    if method in {"sgd", "public-only"}:
+        values["privacy"] = {"epsilon": None, "delta": None}
+    if method == "multiclip":
+        values["training"] = {**values["training"], "clips": 2}
+    run, card = run_job(make_job(parse_config(values)))
+    assert card is not None
+    words = str(run.guarantee)
+    assert ("infinite" in words) is (method in {"sgd", "public-only"})
+
+
+def test_synthetic_clips_have_masks_owners_and_classes() -> None:
+    data = moving_squares(12, frames=3, size=16, people=4)
+    assert data[0].x.shape == (3, 16, 16, 3)
+    assert data[0].mask is not None
+    assert data[0].mask.any()
+    assert len(data.classes) == 4
+    assert len({data[i].owners for i in range(12)}) == 4
+    assert (
+        moving_squares(12, frames=3, size=16).x == moving_squares(12, frames=3, size=16).x
+    ).all()
