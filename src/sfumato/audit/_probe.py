@@ -8,9 +8,9 @@ own data, 95 % intervals and balanced accuracy beside accuracy.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -28,6 +28,13 @@ class Obfuscation(Protocol):
     """Anything that turns samples into released samples, with fresh randomness on every call."""
 
     def obfuscate(self, x: Tensor, generator: np.random.Generator) -> Tensor: ...
+
+
+@runtime_checkable
+class Resampled(Protocol):
+    """An obfuscation that can draw again for the same samples without computing them again."""
+
+    def sampler(self, x: Tensor) -> Callable[[np.random.Generator], Tensor]: ...
 
 
 @dataclass(frozen=True)
@@ -165,7 +172,8 @@ def train_probe(
     held, used = table.take(order[:cut]), table.take(order[cut:])
     with torch.random.fork_rng():
         torch.manual_seed(settings.seed)
-        example = _released(protector, used.x, generator)
+        released, held_released = _sampler(protector, used.x), _sampler(protector, held.x)
+        example = released(generator)
         heads = {name: table.class_count(name) for name in table.labels}
         network = ProbeNetwork(example, heads, settings)
         best, best_state, best_epoch = math.inf, _state(network), 0
@@ -176,7 +184,7 @@ def train_probe(
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for epoch in range(settings.epochs):
             network.train()
-            shown = network.features(_released(protector, used.x, generator) if epoch else example)
+            shown = network.features(released(generator) if epoch else example)
             shuffled = torch.from_numpy(generator.permutation(len(used)))
             for rows in torch.split(shuffled, settings.batch):
                 loss = _cross_entropy(network(shown[rows]), used, rows)
@@ -184,9 +192,7 @@ def train_probe(
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 schedule.step()
-            value = _held_loss(
-                network, network.features(_released(protector, held.x, generator)), held
-            )
+            value = _held_loss(network, network.features(held_released(generator)), held)
             if value < best:
                 best, best_state, best_epoch = value, _state(network), epoch
             elif epoch - best_epoch >= settings.patience:
@@ -199,7 +205,7 @@ def score_probe(
     network: ProbeNetwork, protector: Obfuscation | None, tested: Table, known: Table
 ) -> dict[str, AttributeScores]:
     """Scores on records the attacker never saw, one fresh draw for each."""
-    released = _released(protector, tested.x, np.random.default_rng(7))
+    released = _sampler(protector, tested.x)(np.random.default_rng(7))
     with torch.no_grad():
         logits = network(network.features(released))
     found = {}
@@ -211,8 +217,12 @@ def score_probe(
     return found
 
 
-def _released(protector: Obfuscation | None, x: Tensor, generator: np.random.Generator) -> Tensor:
-    return x if protector is None else protector.obfuscate(x, generator)
+def _sampler(protector: Obfuscation | None, x: Tensor) -> Callable[[np.random.Generator], Tensor]:
+    if protector is None:
+        return lambda generator: x
+    if isinstance(protector, Resampled):
+        return protector.sampler(x)
+    return lambda generator: protector.obfuscate(x, generator)
 
 
 def _cross_entropy(logits: Mapping[str, Tensor], table: Table, rows: Tensor) -> Tensor:

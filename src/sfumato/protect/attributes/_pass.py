@@ -222,6 +222,11 @@ class Pass:
         drawn = draw(self.substitution(x), generator)
         return self._donor_tensor()[torch.from_numpy(drawn)]
 
+    def sampler(self, x: Tensor) -> Callable[[np.random.Generator], Tensor]:
+        """``obfuscate`` of the same samples again and again: the channel is computed once."""
+        rows, donors = self.substitution(x), self._donor_tensor()
+        return lambda generator: donors[torch.from_numpy(draw(rows, generator))]
+
     def _donor_tensor(self) -> Tensor:
         return records_tensor(self.donors.records)
 
@@ -362,7 +367,15 @@ class Pass:
 
 def draw(rows: Tensor, generator: np.random.Generator) -> Indices:
     """One donor for each row, by inverting the cumulative distribution in double precision."""
-    cumulative = rows.detach().to(torch.float64).cumsum(1).numpy()
-    points = generator.random(len(cumulative)) * cumulative[:, -1]
-    drawn = [np.searchsorted(row, point, side="right") for row, point in zip(cumulative, points)]
-    return np.minimum(np.array(drawn, dtype=np.int64), rows.shape[1] - 1)
+    parts = [
+        _invert(part.to(torch.float64), generator) for part in torch.split(rows.detach(), 2048)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def _invert(rows: Tensor, generator: np.random.Generator) -> Indices:
+    cumulative = rows.cumsum(1)
+    points = torch.from_numpy(generator.random((len(rows), 1))).to(rows.dtype) * cumulative[:, -1:]
+    drawn = torch.searchsorted(cumulative, points, right=True).flatten()
+    result: Indices = drawn.clamp(max=rows.shape[1] - 1).numpy()
+    return result
