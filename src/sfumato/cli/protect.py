@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import yaml
 from rich.markup import escape
 
 from sfumato.cli._output import DRY_RUN, FORCE, JSON, emit
+from sfumato.cli._spending import ACKNOWLEDGE, DATASET, KEY, LEDGER, spending
 from sfumato.errors import SfumatoError
 
 app = typer.Typer()
@@ -53,12 +53,10 @@ def protect(
     tolerant: bool = typer.Option(False, help="Read damaged recordings as far as possible."),
     keep_names: bool = typer.Option(False, help="Keep file names (they may identify people)."),
     workers: int | None = typer.Option(None, help="Processes for a folder (default: all cores)."),
-    ledger: str | None = typer.Option(None, help="Ledger file or URL (or SFUMATO_LEDGER)."),
-    dataset: str | None = typer.Option(None, help="The data set's name in the ledger."),
-    key: str | None = typer.Option(None, help="The ledger's key, to release the same again."),
-    acknowledge_no_guarantee: bool = typer.Option(
-        False, help="Release against a finite budget although nothing is proven."
-    ),
+    ledger: str | None = LEDGER,
+    dataset: str | None = DATASET,
+    key: str | None = KEY,
+    acknowledge_no_guarantee: bool = ACKNOWLEDGE,
     seed: int | None = typer.Option(None, help="For tests only: the result is not private."),
     force: bool = FORCE,
     dry_run: bool = DRY_RUN,
@@ -98,7 +96,7 @@ def protect(
         report = dry_run_report(order)
         emit(as_json, report.payload, *map(escape, report.lines))
         return
-    spend = _spending(ledger, dataset, order, acknowledge_no_guarantee)
+    spend = spending(ledger, dataset, key=order.key, acknowledged=acknowledge_no_guarantee)
     report = carry_out(order, spend, lambda sentence: print(sentence, file=sys.stderr))
     emit(as_json, report.payload, *map(escape, report.lines))
     if report.failed:
@@ -113,20 +111,3 @@ def _settings(pairs: list[str], **named: Any) -> dict[str, Any]:
             raise SfumatoError(f"Expected a setting as name=value, got {pair!r}.")
         found[name.replace("-", "_")] = yaml.safe_load(value)
     return found
-
-
-def _spending(ledger: str | None, dataset: str | None, order: Any, acknowledged: bool) -> Any:
-    """What to enter before any noise is drawn: the ledger's reservation, if there is a ledger."""
-    if ledger is None and dataset is None:
-        return None
-    ledger = ledger or os.environ.get("SFUMATO_LEDGER")
-    if ledger is None or dataset is None:
-        raise SfumatoError("Expected --ledger and --dataset together, got only one of them.")
-    from sfumato.ledger import Ledger
-
-    book = Ledger.open(ledger)
-
-    def spend(promise: Any) -> Any:
-        return book.spending(dataset, promise, key=order.key, acknowledge_no_guarantee=acknowledged)
-
-    return spend

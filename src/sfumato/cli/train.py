@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from sfumato.cli._output import DRY_RUN, FORCE, JSON, emit
+from sfumato.cli._spending import ACKNOWLEDGE, DATASET, KEY, LEDGER, spending
 
 if TYPE_CHECKING:
     from sfumato.learn import Progress as Shown
@@ -20,6 +21,10 @@ def train(
     config: Path = typer.Argument(..., help="The training file (YAML)."),
     changes: list[str] = typer.Argument(None, help="Changes to it, as key=value."),
     resume: bool = typer.Option(False, "--resume", help="Continue a run that was stopped."),
+    ledger: str | None = LEDGER,
+    dataset: str | None = DATASET,
+    key: str | None = KEY,
+    acknowledge_no_guarantee: bool = ACKNOWLEDGE,
     dry_run: bool = DRY_RUN,
     force: bool = FORCE,
     as_json: bool = JSON,
@@ -34,7 +39,8 @@ def train(
         return
     together()
     with _Bar(job.plan.steps, hidden=as_json) as bar:
-        run, card = run_job(job, resume=resume, force=force, progress=bar)
+        spend = spending(ledger, dataset, key=key or job.key, acknowledged=acknowledge_no_guarantee)
+        run, card = run_job(job, resume=resume, force=force, progress=bar, spend=spend)
     if card is None:
         return
     last = run.history[-1] if run.history else {}

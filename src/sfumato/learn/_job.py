@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from sfumato.data import (
     video_folder,
 )
 from sfumato.data._stage import StagedFolder
-from sfumato.files import atomic_output, refuse_overwrite, write_json, write_text
+from sfumato.files import atomic_output, refuse_overwrite, sha256, write_json, write_text
 from sfumato.learn._config import ConfigError, DataConfig, TrainConfig
 from sfumato.learn._features import Blur, FeatureMap, LowFrequency, Pixelate
 from sfumato.learn._methods import METHODS, PRESETS, plan_for
@@ -43,7 +45,15 @@ from sfumato.learn._team import Team
 from sfumato.learn._trainer import Progress, Run, cross_entropy, train
 from sfumato.learn._views import MaskedPixels, PublicView
 from sfumato.models import VideoViT, load_weights, mvit_b, mvit_v2_s, select
-from sfumato.privacy import Card, Output, Randomness, card_path, format_epsilon
+from sfumato.privacy import (
+    Card,
+    Guarantee,
+    NoGuarantee,
+    Output,
+    Randomness,
+    card_path,
+    format_epsilon,
+)
 
 MODEL, CHECKPOINT, CONFIG, HISTORY = (
     "model.safetensors", "checkpoint.safetensors", "config.yaml", "history.json",
@@ -61,6 +71,12 @@ class Job:
     @property
     def folder(self) -> Path:
         return self.config.out
+
+    @property
+    def key(self) -> str:
+        """The ledger's idempotency key: the same job, resumed, finds its reservation again."""
+        text = f"{self.plan.digest} {self.folder.absolute()}"
+        return f"train-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def make_job(config: TrainConfig) -> Job:
@@ -107,8 +123,13 @@ def run_job(
     resume: bool = False,
     force: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    spend: Callable[[Guarantee | NoGuarantee], AbstractContextManager[object]] | None = None,
 ) -> tuple[Run, Path | None]:
-    """Train, then write model, card, history and settings; the card's path is None off rank 0."""
+    """Train, then write model, card, history and settings; the card's path is None off rank 0.
+
+    ``spend`` is entered with the promise before any noise is drawn and left before the model can
+    be seen (the ledger's reservation and commit).
+    """
     config, folder, team = job.config, job.folder, Team()
     target, checkpoint = folder / MODEL, folder / CHECKPOINT
     if team.leads:
@@ -122,14 +143,17 @@ def run_job(
     model = build_model(config, len(records.classes))
     start = time.monotonic()
     log = _OperatorLog(config.operator_log) if config.operator_log and team.leads else None
-    run = train(
-        model, records, job.plan, speed=_speed(config), optimizer=_optimizer(config),
-        checkpoint=checkpoint, resume=resume, checkpoint_every=config.training.checkpoint_every,
-        prepare=preparation(config), held_out=held_out,
-        evaluate_every=config.training.evaluate_every, progress=progress,
-        operator=log, shared_records=config.shared_records,
-        randomness=Randomness(config.seed),
-    )  # fmt: skip
+    source = Randomness(config.seed)
+    promise = replace(job.plan.guarantee, randomness=source.label)
+    with spend(promise) if spend is not None and team.leads else nullcontext():
+        run = train(
+            model, records, job.plan, speed=_speed(config), optimizer=_optimizer(config),
+            checkpoint=checkpoint, resume=resume,
+            checkpoint_every=config.training.checkpoint_every,
+            prepare=preparation(config), held_out=held_out,
+            evaluate_every=config.training.evaluate_every, progress=progress,
+            operator=log, shared_records=config.shared_records, randomness=source,
+        )  # fmt: skip
     if not team.leads:
         return run, None
     return run, _write(job, run, time.monotonic() - start)
@@ -138,27 +162,29 @@ def run_job(
 def _write(job: Job, run: Run, seconds: float) -> Path:
     folder = job.folder
     target = folder / MODEL
-    with atomic_output(target, force=True) as temporary:
-        save_file({n: t.contiguous() for n, t in run.model.state_dict().items()}, str(temporary))
     write_text(folder / CONFIG, job.config.to_yaml(), force=True)
     os.chmod(folder / CONFIG, 0o600)  # it names the folders of private recordings
     write_json(folder / HISTORY, {"history": run.history, "seconds": seconds,
                                   "lost_steps": run.lost_steps}, force=True)  # fmt: skip
     plan, config = job.plan, job.config
-    card = Card(
-        method=config.method,
-        done=f"A {config.model.name} model was trained with {plan.mechanism}.",
-        promise=run.guarantee,
-        outputs=(Output.of(target),),
-        settings={
-            "batch": plan.batch, "steps": plan.steps, "records": plan.records, "clips": plan.clips,
-            "clip_norm": plan.clip_norm if math.isfinite(plan.clip_norm) else "none",
-            "noise_multiplier": plan.noise_multiplier, "sampling_rate": plan.sampling_rate,
-            "trainable": config.model.trainable, "optimizer": config.training.optimizer,
-        },
-        temporary_files=("checkpoints and, with a frozen trunk, a cache of features (mode 0600)",),
-    )  # fmt: skip
-    card.write(target, force=True)
+    # the card is there before the model is: a model is never seen without it
+    with atomic_output(target, force=True) as temporary:
+        save_file({n: t.contiguous() for n, t in run.model.state_dict().items()}, str(temporary))
+        size = temporary.stat().st_size
+        card = Card(
+            method=config.method,
+            done=f"A {config.model.name} model was trained with {plan.mechanism}.",
+            promise=run.guarantee,
+            outputs=(Output(name=target.name, sha256=sha256(temporary), size=size),),
+            settings={
+                "batch": plan.batch, "steps": plan.steps, "records": plan.records, "clips": plan.clips,
+                "clip_norm": plan.clip_norm if math.isfinite(plan.clip_norm) else "none",
+                "noise_multiplier": plan.noise_multiplier, "sampling_rate": plan.sampling_rate,
+                "trainable": config.model.trainable, "optimizer": config.training.optimizer,
+            },
+            temporary_files=("checkpoints and, with a frozen trunk, a cache of features (mode 0600)",),
+        )  # fmt: skip
+        card.write(target, force=True)
     return card_path(target)
 
 
