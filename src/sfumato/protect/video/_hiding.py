@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,8 +15,8 @@ import numpy as np
 from sfumato import people
 from sfumato.media import Frame, Image
 from sfumato.privacy import NoGuarantee
-from sfumato.protect._method import Method, Promise, Shape
-from sfumato.protect.video._output_check import check_faces
+from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
+from sfumato.protect.video._output_check import faces_left
 from sfumato.protect.video._region import Place, Region, face_detector
 
 BLANK = np.uint8(128)
@@ -29,7 +29,7 @@ class Hiding(Method):
 
     Every covered frame is looked at by a second detector (``check``); what it still finds is filled
     with one colour. It looks once more at the finished file: if it finds a face where there was one,
-    nothing is released.
+    the file is made again with that place filled, and after three tries nothing is released.
 
     | edge case | what happens |
     | --- | --- |
@@ -64,6 +64,7 @@ class Hiding(Method):
             )
         )
         self.check = check or None
+        self._left: dict[int, list[people.Box]] = {}
 
     @classmethod
     def accepted_settings(cls) -> dict[str, inspect.Parameter]:
@@ -110,12 +111,14 @@ class Hiding(Method):
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         cover = self.covering(shape)
         second = face_detector(self.check) if self._checked else None
-        for frame, place in self.region.find(frames):
+        for number, (frame, place) in enumerate(self.region.find(frames)):
             shown = cover(frame.image.copy(), place)
             if place.blank:
                 shown = np.full_like(frame.image, BLANK)
-            elif second is not None:
-                _fill_what_is_left(shown, second)
+            else:
+                _fill(shown, self._left.get(number, ()))
+                if second is not None:
+                    _fill_what_is_left(shown, second)
             yield replace(frame, image=shown)
 
     @property
@@ -124,23 +127,38 @@ class Hiding(Method):
 
     def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
         """A second detector looks for faces that are still there; raises if it finds one."""
-        if self._checked:
-            first = self.region.detector if self.region.kind == "faces" else None
-            check_faces(source, made, first=first, second=self.check, tolerant=tolerant)
+        if not self._checked:
+            return
+        first = self.region.detector if self.region.kind == "faces" else None
+        left = list(faces_left(source, made, first=first, second=self.check, tolerant=tolerant))
+        if not left:
+            return
+        for number, boxes in left:
+            for near in (number - 1, number, number + 1):
+                self._left.setdefault(near, []).extend(boxes)
+        raise StillVisibleError(
+            f"Expected no face of the original to be left, but on frame {left[0][0]} the detector "
+            f"{getattr(self.check, 'name', self.check)} still finds one: unite more detectors "
+            "(--detector a+b), hide more strongly, or correct the boxes and import them. "
+            "Nothing was released."
+        )
 
 
 def _fill_what_is_left(image: Image, second: people.FaceDetector) -> None:
     """Fill every face that is still found with its mean colour; a filled one may uncover another."""
-    height, width = image.shape[:2]
     for _ in range(_LOOKS):
         found = second.detect(image)
-        for box in found:
-            rows, columns = box.scale(_MARGIN).pixels(width, height)
-            part = image[rows, columns]
-            if part.size:
-                part[:] = part.reshape(-1, 3).mean(axis=0).astype(np.uint8)
         if not found:
             return
+        _fill(image, found)
+
+
+def _fill(image: Image, boxes: Iterable[people.Box]) -> None:
+    height, width = image.shape[:2]
+    for box in boxes:
+        part = image[box.scale(_MARGIN).pixels(width, height)]
+        if part.size:
+            part[:] = part.reshape(-1, 3).mean(axis=0).astype(np.uint8)
 
 
 def _words(region: Region) -> str:
