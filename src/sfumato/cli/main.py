@@ -17,6 +17,7 @@ from sfumato.errors import SfumatoError
 # verb -> (module in this package, one line). A verb's module is imported only when it is used.
 VERBS: dict[str, tuple[str, str]] = {
     "account": ("account", "Epsilon, noise or what a paper's setting really gives."),
+    "audit": ("audit", "Attack a promise or an output, and show what it got."),
     "bench": ("bench", "The papers' tables and the speed tables."),
     "demo": ("demo", "The main job end to end, on data it makes itself."),
     "ledger": ("ledger", "Budgets of data sets: create, show, reserve, commit, list, export."),
@@ -24,6 +25,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "models": ("models", "The model store: list and pull."),
     "stage": ("stage", "Synthetic recordings with full ground truth: make."),
     "protect": ("protect", "Recordings that may be released, each with its privacy card."),
+    "report": ("report", "One HTML page: promises, attacks, usefulness, gaps."),
     "train": ("train", "Train a model under a privacy plan."),
     "verify": ("verify", "Check that an output and its privacy card still agree."),
 }

@@ -1,0 +1,46 @@
+"""``sfumato report``: one HTML page about releases, for officers and for engineers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from rich.markup import escape
+
+from sfumato.cli._output import FORCE, JSON, emit
+
+app = typer.Typer()
+
+
+@app.command()
+def report(
+    runs: list[Path] = typer.Argument(
+        ..., help="Releases or folders with cards; measures, results or pictures."
+    ),
+    output: Path = typer.Option(Path("report.html"), "--output", "-o", help="The page to write."),
+    with_originals: bool = typer.Option(
+        False, help="Also show pictures that are named as originals: readers see the people."
+    ),
+    force: bool = FORCE,
+    as_json: bool = JSON,
+) -> None:
+    """Write one self-contained HTML page about RUNS: promises, attacks, usefulness and gaps."""
+    from sfumato.report import write_report
+
+    counts = write_report(runs, output, with_originals=with_originals, force=force).summary()
+    problems = [
+        f"[red]{counts[key]} {words}[/]"
+        for key, words in (
+            ("changed", "release(s) changed since their card was written."),
+            ("refuted", "promise(s) refuted by an audit."),
+            ("leaking", "attack(s) did better than guessing."),
+        )
+        if counts[key]
+    ]
+    emit(
+        as_json,
+        {"report": output.name, **counts},
+        f"Wrote {escape(str(output))}: {counts['releases']} release(s), {counts['proven']} with a "
+        f"proven guarantee, {counts['measures']} measurement(s), {counts['figures']} figure(s).",
+        *problems,
+    )

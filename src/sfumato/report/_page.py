@@ -1,0 +1,316 @@
+"""The page: everything collected, in the order in which a data-protection officer asks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from sfumato import __version__
+from sfumato.files import refuse_overwrite, write_text
+from sfumato.privacy import Card, Guarantee, NoGuarantee, Output, format_epsilon
+from sfumato.privacy._card_words import checklist, officer_view
+from sfumato.report import _figures
+from sfumato.report._collect import Collected, Release, collect
+from sfumato.report._figures import Figure
+from sfumato.report._measures import Measured
+from sfumato.report._paths import without_paths
+
+_NAMES_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Group:
+    """Releases with one and the same promise, method and state."""
+
+    releases: tuple[Release, ...]
+
+    @property
+    def first(self) -> Release:
+        return self.releases[0]
+
+    @property
+    def card(self) -> Card:
+        return self.first.card
+
+    @property
+    def outputs(self) -> list[Output]:
+        return [output for release in self.releases for output in release.card.outputs]
+
+    @property
+    def name(self) -> str:
+        names = [release.name for release in self.releases]
+        more = len(names) - _NAMES_SHOWN
+        return (
+            ", ".join(names) if more <= 1 else f"{', '.join(names[:_NAMES_SHOWN])} and {more} more"
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """What ``render`` draws; also the numbers that the command line prints."""
+
+    found: Collected
+    made_on: str
+
+    @cached_property
+    def measures(self) -> list[Measured]:
+        return [one for each in self.found.measures for one in each.measures]
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Releases that differ in their files only stand together."""
+        together: dict[str, list[Release]] = {}
+        for release in self.found.releases:
+            body = {k: v for k, v in release.card.body().items() if k != "outputs"}
+            state = [body, standing(release), _audit(release), release.intact, release.signer]
+            together.setdefault(json.dumps(state, sort_keys=True), []).append(release)
+        return [Group(tuple(each)) for each in together.values()]
+
+    @cached_property
+    def figures(self) -> dict[str, list[Figure]]:
+        """The drawings by section; empty sections stay out of the page."""
+        per_class = [one for one in self.measures if one.per_class is not None]
+        matrices = [one for one in self.measures if one.matrix is not None]
+        single = {
+            "promise": [
+                _figures.allowed_hits(
+                    [
+                        (each.name, each.card.promise)
+                        for each in self.groups
+                        if isinstance(each.card.promise, Guarantee)
+                        and standing(each.first)[0] == "good"
+                    ]
+                )
+            ],
+            "attacks": [
+                _figures.overview(group, self.measures) for group in ("privacy", "utility")
+            ],
+            "curves": [_figures.curves(self.measures)],
+        }
+        return {
+            **{where: [each for each in made if each] for where, made in single.items()},
+            "classes": [_figures.class_bars(n, one) for n, one in enumerate(per_class, start=1)],
+            "confusions": [_figures.confusion(n, one) for n, one in enumerate(matrices, start=1)],
+        }
+
+    def summary(self) -> dict[str, int]:
+        """Counts that a machine may act on."""
+        releases = self.found.releases
+        return {
+            "releases": len(releases),
+            "proven": sum(standing(each)[0] == "good" for each in releases),
+            "changed": sum(each.intact == "changed" for each in releases),
+            "refuted": sum(_audit_tone(each) == "bad" for each in releases),
+            "measures": len(self.measures),
+            "leaking": sum(one.leaks for one in self.measures),
+            "figures": sum(map(len, self.figures.values())),
+            "pictures": len(self.found.pictures),
+            "left_out": self.found.left_out,
+        }
+
+
+def write_report(
+    runs: list[str | os.PathLike[str]] | list[Path],
+    output: str | os.PathLike[str],
+    *,
+    with_originals: bool = False,
+    force: bool = False,
+) -> Report:
+    """Collect ``runs`` and write one HTML file, all of it or nothing."""
+    refuse_overwrite(Path(output), force=force)
+    report = Report(
+        collect([Path(run) for run in runs], with_originals=with_originals),
+        made_on=datetime.now(UTC).date().isoformat(),
+    )
+    write_text(output, render(report), force=force)
+    return report
+
+
+def render(report: Report) -> str:
+    """The whole page as text."""
+    environment = Environment(
+        loader=PackageLoader("sfumato.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # the one door through which every value leaves
+        finalize=_outgoing,
+    )
+    environment.filters["number"] = _number
+    environment.filters["plain"] = _plain_value
+    style = Markup(environment.get_template("style.css").render())
+    return environment.get_template("report.html").render(
+        report=report,
+        style=style,
+        version=__version__,
+        standing=standing,
+        audit=_audit,
+        risks=lambda card: officer_view(card.promise),
+        checklist=checklist,
+        fields=_fields,
+        short=_in_short(report),
+        gaps=_gaps(report),
+        commands=_commands(report),
+        picture=lambda each: Markup(each.uri),
+    )
+
+
+def standing(release: Release) -> tuple[str, str]:
+    """Tone and the few words that stand beside a release's name."""
+    promise = release.card.promise
+    if release.intact == "changed":
+        return "bad", "Changed since: the promise does not hold for it"
+    if release.signer is not None and not release.signer.startswith("signed by"):
+        return "bad", "The card was changed after it was signed"
+    if not isinstance(promise, Guarantee):
+        return "warn", "No guarantee: only measurements"
+    if not promise.is_private:
+        return "bad", "Test run: NOT PRIVATE"
+    if _audit_tone(release) == "bad":
+        return "bad", "Promise refuted by the audit"
+    return "good", f"Proven: epsilon {format_epsilon(promise.epsilon)}, delta {promise.delta:g}"
+
+
+def _audit(release: Release) -> tuple[str, str]:
+    if release.verdict is None:
+        return "plain", "No verdict of an audit was given."
+    return release.verdict.outcome(release.card)
+
+
+def _audit_tone(release: Release) -> str:
+    return _audit(release)[0]
+
+
+def _in_short(report: Report) -> list[tuple[str, str]]:
+    """The first things to know: a tone and a sentence each."""
+    lines = []
+    releases = report.found.releases
+    tones = [standing(each)[0] for each in releases]
+    none = sum(isinstance(each.card.promise, NoGuarantee) for each in releases)
+    if tones.count("bad"):
+        lines.append(
+            ("bad", f"{tones.count('bad')} of {len(releases)} releases cannot be relied on.")
+        )
+    if tones.count("good"):
+        lines.append(
+            ("good", f"{tones.count('good')} of {len(releases)} releases have a proven guarantee.")
+        )
+    if none:
+        lines.append(("warn", f"{none} of {len(releases)} releases have no guarantee at all."))
+    attacks = [one for one in report.measures if one.group == "privacy" and one.value is not None]
+    leaking = sum(one.leaks for one in attacks)
+    if leaking:
+        lines.append(
+            ("bad", f"{leaking} of {len(attacks)} measured attacks did better than guessing.")
+        )
+    elif attacks:
+        lines.append(
+            ("plain", f"None of {len(attacks)} measured attacks was shown to beat guessing.")
+        )
+    if any(each.original for each in report.found.pictures):
+        lines.append(("bad", "This page shows original pictures: keep it like the recordings."))
+    return lines
+
+
+def _fields(group: Group) -> dict[str, Any]:
+    """Every field of the card as it stands in its file, with the promise spread out."""
+    body = group.card.to_json()
+    body["outputs"] = [vars(output) for output in group.outputs]
+    promise = body.pop("promise")
+    body.pop("promise_in_words")
+    return {
+        **{name: body[name] for name in sorted(body)},
+        **{f"promise: {name}": value for name, value in promise.items()},
+    }
+
+
+def _gaps(report: Report) -> list[str]:
+    """What nobody should read into this report."""
+    found = report.found
+    gaps = [
+        f"{sentence}: {', '.join(names)}."
+        for sentence, names in (
+            (
+                "Promises that no audit tried to refute",
+                [
+                    each.name
+                    for each in found.releases
+                    if each.verdict is None and isinstance(each.card.promise, Guarantee)
+                ],
+            ),
+            (
+                "Not at hand, so not compared with the card",
+                [each.name for each in found.releases if each.intact is None],
+            ),
+            (
+                "Cards without a signature, so that nobody knows who wrote them",
+                [each.name for each in found.releases if each.card.signature is None],
+            ),
+        )
+        if names
+    ]
+    if not any(one.group == "privacy" for one in report.measures):
+        gaps.append("No attack on the content was measured.")
+    unsure = sum(one.value is not None and one.low is None for one in report.measures)
+    if unsure:
+        gaps.append(f"{unsure} of the measured values came without an interval.")
+    if found.left_out:
+        gaps.append(
+            f"{found.left_out} files in the named folders are not shown: pictures that no card vouches "
+            "for, or JSON of another kind."
+        )
+    gaps.append(
+        "An attack that failed proves nothing: a better one may succeed. Only a proven guarantee "
+        "limits all attacks, and only for the unit it names."
+    )
+    gaps.append("Releases of the same people add up: the ledger counts them, this page does not.")
+    return gaps
+
+
+def _commands(report: Report) -> list[str]:
+    lines = []
+    for release in report.found.releases:
+        lines += [f"sfumato verify {output.name}" for output in release.card.outputs]
+        lines.append(f"sfumato audit guarantee {release.card.outputs[0].name}.card.json")
+    for each in report.found.measures:
+        lines += each.commands
+    lines.append("sfumato report RUN... -o report.html")
+    return list(dict.fromkeys(lines))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _plain_value(value: Any) -> str:
+    """A value of a card or a table, for a cell."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.6g}"
+        case list() | tuple() if all(isinstance(item, str) for item in value):
+            return "; ".join(value) or "none"
+        case list() | tuple() | Mapping():
+            return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
+        case _:
+            return str(value)
+
+
+def _outgoing(value: Any) -> Any:
+    """Everything that is printed: our own markup as it is, text of others without paths."""
+    if isinstance(value, Markup):
+        return value
+    return without_paths(value) if isinstance(value, str) else value

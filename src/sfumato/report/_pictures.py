@@ -1,0 +1,63 @@
+"""Pictures for the contact sheets: decoded and encoded again, so that only pixels enter a report."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from sfumato.errors import SfumatoError
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg"})
+_WIDEST = 1600
+_QUALITY = 88
+_ORIGINAL = re.compile(
+    r"(?<![a-z])(originals?|raw|source|src|input|before|unprotected|private)(?![a-z])"
+)
+
+
+class PictureError(SfumatoError):
+    """A picture that a report may not show, or cannot."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Pixels as a data URI. Neither the file's name nor its metadata is kept."""
+
+    uri: str
+    width: int
+    height: int
+    original: bool
+
+
+def named_as_original(path: Path) -> bool:
+    """True when the file's own name, or that of its folder, says that it shows people unprotected."""
+    return any(_ORIGINAL.search(part.lower()) for part in (path.stem, path.parent.name))
+
+
+def read_picture(path: Path, *, with_originals: bool = False) -> Picture:
+    """Read a PNG or JPEG; what is named as an original needs ``with_originals``."""
+    original = named_as_original(path)
+    if original and not with_originals:
+        raise PictureError(
+            f"Expected protected pictures, but {path.name!r} is named as an original: leave it out, "
+            "or pass --with-originals to show the people in it to everybody who reads the report."
+        )
+    content = np.fromfile(path, dtype=np.uint8)
+    pixels = cv2.imdecode(content, cv2.IMREAD_COLOR) if content.size else None
+    if pixels is None:
+        raise PictureError(f"Expected a PNG or JPEG picture in {path.name!r}, got something else.")
+    height, width = pixels.shape[:2]
+    if width > _WIDEST:
+        height = max(1, round(height * _WIDEST / width))
+        width = _WIDEST
+        pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
+    done, encoded = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
+    if not done:
+        raise PictureError(f"The picture {path.name!r} could not be encoded for the report.")
+    text = base64.b64encode(encoded.tobytes()).decode("ascii")
+    return Picture(f"data:image/jpeg;base64,{text}", width, height, original)

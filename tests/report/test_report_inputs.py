@@ -1,0 +1,187 @@
+"""What may enter a report: vouched content, never an original, never a path."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from report_material import proven, sheet, unproven
+
+from sfumato.errors import SfumatoError
+from sfumato.privacy import Card, Output
+from sfumato.report import PictureError, ReportError, VerdictError, collect, parse_verdict
+from sfumato.report._page import standing
+from sfumato.report._paths import WITHHELD, without_paths
+from sfumato.report._pictures import named_as_original, read_picture
+
+Make = Callable[..., Path]
+
+
+def test_folder_gives_all_it_holds(run: Path) -> None:
+    found = collect([run])
+    assert sorted(each.name for each in found.releases) == ["blurred.mp4", "sheet.png", "walk.mp4"]
+    assert [each.intact for each in found.releases] == ["intact"] * 3
+    assert len(found.measures) == len(found.tables) == len(found.pictures) == 1
+    assert found.left_out == 0
+
+
+def test_naming_things_twice_shows_them_once(run: Path) -> None:
+    once = collect([run])
+    assert collect([run, run / "walk.mp4", run / "walk.mp4.audit.json", run / "sheet.png"]) == once
+
+
+def test_changed_output_loses_its_promise(release: Make) -> None:
+    target = release()
+    assert standing(collect([target]).releases[0])[0] == "good"
+    target.write_bytes(b"changed")
+    changed = collect([target]).releases[0]
+    assert changed.intact == "changed"
+    assert standing(changed)[0] == "bad"
+
+
+def test_card_alone_is_told_from_a_compared_one(release: Make) -> None:
+    target = release()
+    target.unlink()
+    assert collect([f"{target}.card.json"]).releases[0].intact is None
+
+
+def test_seeded_run_never_counts_as_proven(release: Make) -> None:
+    found = collect([release(promise=proven(seeded=True))]).releases[0]
+    assert standing(found) == ("bad", "Test run: NOT PRIVATE")
+
+
+def test_output_without_a_card_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "clip.mp4").write_bytes(b"x")
+    with pytest.raises(SfumatoError, match="privacy card"):
+        collect([tmp_path / "clip.mp4"])
+    with pytest.raises(ReportError, match="found none"):
+        collect([tmp_path])
+
+
+def test_verdict_without_its_card_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.mp4.audit.json").write_text('{"certified_lower_bound": 1.0}')
+    with pytest.raises(ReportError, match="verdict without its promise"):
+        collect([tmp_path])
+
+
+@pytest.mark.parametrize("name", ["walk.mp4.audit.json", "walk.mp4.card.json.audit.json"])
+@pytest.mark.parametrize(("bound", "tone"), [(1.0, "good"), (50.0, "bad")])
+def test_verdict_refutes_exactly_what_exceeds_the_promise(
+    release: Make, name: str, bound: float, tone: str
+) -> None:
+    target = release()
+    verdict = {"promised": proven().epsilon, "certified_lower_bound": bound, "confidence": 0.95}
+    target.with_name(name).write_text(json.dumps(verdict))
+    found = collect([target]).releases[0]
+    assert found.verdict is not None
+    assert found.verdict.outcome(found.card)[0] == tone
+    assert standing(found)[0] == tone
+
+
+@pytest.mark.parametrize(
+    ("value", "tone"),
+    [
+        ({"promised": 1.0, "certified_lower_bound": 0.5}, "bad"),  # about another promise
+        ({"promised": {"epsilon": proven().epsilon}, "epsilon_at_least": 0.5}, "good"),
+        ({"attacks": [{"epsilon_at_least": 0.5}, {"epsilon_at_least": 9.0}]}, "bad"),
+        ({"certified_lower_bound": 0.1, "refuted": True}, "bad"),
+        ({"certified_lower_bound": 0.1, "checks": [{"name": "noise", "passed": False}]}, "bad"),
+        ({"checks": {"noise": True}}, "plain"),
+    ],
+)
+def test_verdicts_are_read_by_their_keys(release: Make, value: dict[str, Any], tone: str) -> None:
+    card = collect([release()]).releases[0].card
+    assert parse_verdict(value).outcome(card)[0] == tone
+
+
+def test_no_verdict_speaks_for_a_release_without_a_promise(release: Make) -> None:
+    card = collect([release(promise=unproven())]).releases[0].card
+    assert parse_verdict({"certified_lower_bound": 0.0}).outcome(card)[0] == "plain"
+
+
+@pytest.mark.parametrize("value", [[], {}, {"promised": 1.0}, {"certified_lower_bound": "low"}])
+def test_verdict_that_says_nothing_is_refused(value: Any) -> None:
+    with pytest.raises(VerdictError):
+        parse_verdict(value)
+
+
+def test_pictures_of_a_folder_need_a_card_that_vouches_for_them(run: Path) -> None:
+    sheet(run / "stray.png")
+    found = collect([run])
+    assert (len(found.pictures), found.left_out) == (1, 1)
+    (run / "sheet.png").write_bytes((run / "stray.png").read_bytes() + b"more")
+    assert len(collect([run]).pictures) == 0
+
+
+def test_card_of_a_folder_vouches_for_the_pictures_in_it(tmp_path: Path) -> None:
+    frames = tmp_path / "frames"
+    sheet(frames / "0001.png")
+    sheet(frames / "0002.jpg")
+    made = Card(method="n", done="Done.", promise=proven(), outputs=(Output.of(frames),))
+    made.write(frames)
+    assert len(collect([frames]).pictures) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["original.png", "walk-original.jpg", "Originals/1.png", "raw_03.png", "before.jpeg"]
+)
+def test_originals_need_to_be_asked_for(tmp_path: Path, name: str) -> None:
+    path = sheet(tmp_path / name)
+    with pytest.raises(PictureError, match="with-originals"):
+        collect([path])
+    assert collect([path], with_originals=True).pictures[0].original
+
+
+@pytest.mark.parametrize("name", ["sheet.png", "drawing.png", "rawhide.png", "protected.jpg"])
+def test_other_names_are_not_taken_for_originals(name: str) -> None:
+    assert not named_as_original(Path("run") / name)
+
+
+def test_only_pixels_of_a_picture_enter(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "sheet.jpg")
+    secret = b"Ann Example, Ward 7"
+    comment = b"\xff\xfe" + (len(secret) + 2).to_bytes(2, "big") + secret
+    path.write_bytes(path.read_bytes()[:2] + comment + path.read_bytes()[2:])
+    shown = base64.b64decode(read_picture(path).uri.split(",", 1)[1])
+    assert secret in path.read_bytes()
+    assert secret not in shown
+    decoded = cv2.imdecode(np.frombuffer(shown, np.uint8), cv2.IMREAD_COLOR)
+    assert decoded.shape == (40, 60, 3)
+
+
+@pytest.mark.parametrize("content", [b"", b"no picture"])
+def test_broken_pictures_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "sheet.png").write_bytes(content)
+    with pytest.raises(PictureError):
+        read_picture(tmp_path / "sheet.png")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/home/ann/walk.mp4",
+        "~/walk.mp4",
+        "../in/walk",
+        "C:\\Users\\ann\\walk.mp4",
+        "\\\\host\\share",
+        "ward7/ann.mp4",
+        "data/ward7/ann",
+        "file:///srv/ann",
+    ],
+)
+def test_paths_are_withheld_wherever_they_stand(path: str) -> None:
+    assert without_paths(path) == WITHHELD
+    assert without_paths(f"read {path}, then stopped") == f"read {WITHHELD}, then stopped"
+
+
+@pytest.mark.parametrize(
+    "text", ["31 frames/s", "train raw / test protected", "1/100", "05/2014", "and/or", "a.mp4"]
+)
+def test_what_is_no_path_stays(text: str) -> None:
+    assert without_paths(text) == text
