@@ -149,11 +149,24 @@ def stretched(body: SkinnedBody, lengths: Floats) -> SkinnedBody:
 # the child at the other end of the bone that a joint turns
 _ALONG = {
     INDEX[a]: INDEX[b]
-    for a, b in [("pelvis", "spine"), ("spine", "chest"), ("chest", "neck"), ("neck", "head")]
+    for a, b in [
+        ("pelvis", "spine"),
+        ("spine", "chest"),
+        ("chest", "neck"),
+        ("neck", "head"),
+        ("head", "crown"),
+    ]
     + [
         (f"{side}_{a}", f"{side}_{b}")
         for side in ("left", "right")
-        for a, b in (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist"))
+        for a, b in (
+            ("hip", "knee"),
+            ("knee", "ankle"),
+            ("ankle", "toe"),
+            ("shoulder", "elbow"),
+            ("elbow", "wrist"),
+            ("wrist", "hand"),
+        )
     ]
 }
 

@@ -17,7 +17,7 @@ Faces = npt.NDArray[np.int64]
 _SIDES = ("left", "right")
 _BARE, _SHIRT, _TROUSERS, _SHOES = range(4)
 # metres that a garment stands off the helper surface, which itself lies just outside the skin
-_THICK = {_BARE: -0.004, _SHIRT: 0.007, _TROUSERS: 0.006, _SHOES: 0.007}
+_THICK = {_BARE: -0.005, _SHIRT: 0.003, _TROUSERS: 0.002, _SHOES: 0.004}
 
 
 class Shaped(Protocol):

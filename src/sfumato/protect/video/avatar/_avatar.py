@@ -57,7 +57,7 @@ class Avatar(Method):
         *,
         body: Literal["anny", "procedural"] = "anny",
         missed: Literal["blank", "fail"] = "blank",
-        hold: int = 2,
+        hold: int = 1,
         grow: float = 0.02,
         feather: float = 0.012,
         smooth: float = 0.04,

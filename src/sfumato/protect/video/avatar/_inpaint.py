@@ -132,7 +132,11 @@ def fill_around(image: Frames, missing: npt.NDArray[np.bool_], *, texture: bool 
         return np.full_like(image, 128)
     smooth = _pull_push(image.astype(np.float32), ~missing)
     if texture:
-        return synthesise(image, missing, smooth)
+        made = synthesise(image, missing, smooth)
+        # texture may come from a darker wall: half of what it is off by, at large, is taken back
+        off = cv2.GaussianBlur(smooth - made.astype(np.float32), (0, 0), max(image.shape) / 20)
+        made[missing] = np.clip(made[missing] + 0.5 * off[missing], 0, 255).astype(np.uint8)
+        return made
     out = image.copy()
     out[missing] = np.clip(smooth[missing], 0, 255).astype(np.uint8)
     return out

@@ -42,7 +42,7 @@ class Rules:
     """How people are replaced; all of it is public."""
 
     missed: str = "blank"
-    hold: int = 2
+    hold: int = 1
     grow: float = 0.02
     feather: float = 0.012
     smooth: float = 0.04  # seconds
