@@ -38,11 +38,15 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def commands() -> list[str]:
-    """Every ``sfumato ...`` line of the pages, continued lines joined, comments dropped."""
+    """Every ``sfumato ...`` line of code in the pages, continued lines joined, comments dropped."""
     found = []
     for page in PAGES:
         text = re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8"))
-        found += re.findall(r"^(?:    |\$ )?(sfumato [a-z][^\n#`|]*)", text, re.MULTILINE)
+        fenced = "".join(
+            re.findall(r"^```(?:sh|bash|console)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        )
+        shown = re.findall(r"^    (sfumato [a-z][^\n#`|]*)", text, re.MULTILINE)
+        found += shown + re.findall(r"^(?:\$ )?(sfumato [a-z][^\n#`|]*)", fenced, re.MULTILINE)
     return sorted({line.strip() for line in found})
 
 
