@@ -90,7 +90,7 @@ def judged(clip: Clip, body: Any, sheet: list[np.ndarray]) -> dict[str, float]:
         "IoU of r": float(np.mean(overlap)),
         "PSNR inside q dB": float(10 * np.log10(255**2 / max(np.mean(error**2), 1e-3))),
         "never seen share": float(made.erased.unseen.sum() / inside.sum()),
-        "public pixels with alpha below 1": float((made.public & ~inside).sum()),
+        "public pixels outside q": float((made.public & ~inside).sum()),
         "angle error deg": float(np.abs(angles(after) - angles(joints)).mean()),
         "cadence error 1/min": abs(pace - pace_after),
         "step length error cm": 100 * abs(step - step_after),

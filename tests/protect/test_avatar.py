@@ -254,6 +254,7 @@ def test_what_another_tool_found_is_taken_over(tmp_path: Path, staged: list[Clip
     true = clip.mask
     assert (public & true).sum() / (public | true).sum() > 0.7
     assert method.settings["finder"] == "imported"
+    assert method.reads_beside
     with pytest.raises(ProtectError, match="together"):
         Avatar(poses=str(poses))
     short = save(tmp_path / "short.mkv", clip.frames[:2])

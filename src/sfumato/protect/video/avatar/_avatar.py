@@ -97,6 +97,10 @@ class Avatar(Method):
         return self._window
 
     @property
+    def reads_beside(self) -> bool:
+        return self._files is not None
+
+    @property
     def settings(self) -> dict[str, Any]:
         finder = self._finder.name if self._finder else "imported" if self._files else "people"
         return {"body": self._kind, "window": self._window, "finder": finder, **asdict(self._rules)}
