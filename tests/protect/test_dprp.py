@@ -20,7 +20,7 @@ from sfumato.protect import Shape, get
 from sfumato.protect.video import VideoDprp
 from sfumato.protect.video._bases import Array, Basis, Dct3
 from sfumato.protect.video._dprp_published import PUBLISHED_K, published_noise
-from sfumato.protect.video._noisy_blocks import NoisyBlocks, predict_dct, shrink_bands
+from sfumato.protect.video._noisy_blocks import NoisyBlocks, predict_dct, shrink_bands, smoothed
 
 SHAPE = Shape(height=12, width=16, frames=8)
 SMALL = {"block": 8, "kept_frames": 3, "kept_size": 4, "k": 40}
@@ -300,3 +300,36 @@ def test_registry_finds_it_and_names_the_choices() -> None:
     assert get("dprp") is VideoDprp
     with pytest.raises(SfumatoError, match="dprp"):
         get("magic")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 9])
+@pytest.mark.parametrize("radius", [0, 1, 3])
+def test_smoothing_over_time_gives_every_frame_and_the_binomial_mean(
+    count: int, radius: int
+) -> None:
+    pictures = np.random.default_rng(0).integers(0, 256, (count, 2, 3, 3)).astype(np.uint8)
+    out = np.stack(list(smoothed(iter(pictures), radius)))
+    filled = np.pad(pictures.astype(float), ((radius, radius), (0, 0), (0, 0), (0, 0)), "edge")
+    weights = np.array([math.comb(2 * radius, n) for n in range(2 * radius + 1)]) / 4**radius
+    expected = [np.tensordot(weights, filled[n : n + 2 * radius + 1], axes=1) for n in range(count)]
+    np.testing.assert_allclose(out, expected, atol=0.51)
+
+
+def test_three_clips_put_each_frame_into_one_of_three_blocks() -> None:
+    """The paper's Table 2, sound: an hour in three clips has the sensitivity of all its frames."""
+    made = method(clips=3, unit="video", seed=1, smooth=2)
+    whole = replace(SHAPE, frames=20)
+    assert made.block_length(whole) == 7
+    assert made.needs_length
+    assert len(list(made.frames(video(20), count=20))) == 20
+    one, all_of_it = (made.sensitivity(whole, Unit.frame(n)) for n in (1, 20))
+    assert one < all_of_it == made.sensitivity(whole)
+    assert all_of_it == pytest.approx(255 * math.sqrt(3 * 12 * 16 * 20))
+    with pytest.raises(SfumatoError, match="needs the number of its frames"):
+        method(clips=3).promise(replace(SHAPE, frames=None))
+
+
+def test_the_papers_grids_are_known_by_name() -> None:
+    assert method(basis="srht", k="20x20").k == 1200
+    with pytest.raises(SfumatoError, match="24x32"):
+        method(k="7x7")

@@ -40,6 +40,9 @@ class Chain(Method):
     def lookahead(self) -> int:
         return sum(stage.lookahead for stage in self.stages)
 
+    def lookahead_for(self, shape: Shape) -> int:
+        return sum(stage.lookahead_for(shape) for stage in self.stages)
+
     @property
     def reads_beside(self) -> bool:
         return any(stage.reads_beside for stage in self.stages)

@@ -40,6 +40,9 @@ class Limited(Method):
     def lookahead(self) -> int:
         return self.inner.lookahead + self.region.lookahead
 
+    def lookahead_for(self, shape: Shape) -> int:
+        return self.inner.lookahead_for(shape) + self.region.lookahead
+
     @property
     def reads_beside(self) -> bool:
         return self.inner.reads_beside or self.region.reads_beside

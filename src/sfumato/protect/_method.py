@@ -77,6 +77,10 @@ class Method(ABC):
     @abstractmethod
     def lookahead(self) -> int: ...
 
+    def lookahead_for(self, shape: Shape) -> int:
+        """The same for a recording of this shape, where it depends on that."""
+        return self.lookahead
+
     @property
     def needs_length(self) -> bool:
         """Whether the number of frames must be known before the promise can be made."""
@@ -129,7 +133,7 @@ class Method(ABC):
         shape = Shape(height, width, count)
         promise = self.promise(shape)
         guarded = _same_shape(chain([first], source), shape)
-        return Stream(self.transform(guarded, shape), promise, self.lookahead)
+        return Stream(self.transform(guarded, shape), promise, self.lookahead_for(shape))
 
     def apply(
         self, source: str | os.PathLike[str], target: str | os.PathLike[str], *, force: bool = False

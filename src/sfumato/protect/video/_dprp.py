@@ -27,9 +27,9 @@ from sfumato.protect.video._bases import (
     Srht,
     johnson_lindenstrauss,
 )
-from sfumato.protect.video._dprp_published import published_noise
+from sfumato.protect.video._dprp_published import published_k, published_noise
 from sfumato.protect.video._extent import covers_every_frame, unit_extent
-from sfumato.protect.video._noisy_blocks import PEAK, NoisyBlocks, Prediction, predict_dct
+from sfumato.protect.video._noisy_blocks import PEAK, NoisyBlocks, Prediction, predict_dct, smoothed
 
 BASES = ("dct", "srht", "gaussian")
 
@@ -46,6 +46,8 @@ class VideoDprp(Method):
     | video shorter than a block | filled up with grey, which is public |
     | unit clip or video, length unknown | refused |
     | nothing useful can be left | said before it runs; the release is still sound |
+    | ``clips=3`` | the paper's "3 clips": three blocks, each frame in one of them |
+    | ``k="32x32"`` | one of the paper's grids, times three channels |
     """
 
     name: ClassVar[str] = "dprp"
@@ -63,8 +65,10 @@ class VideoDprp(Method):
         block: int = 64,
         kept_frames: int = 4,
         kept_size: int = 16,
-        k: int = 3072,
+        k: int | str = 3072,
+        clips: int | None = None,
         shrink: bool = True,
+        smooth: int = 0,
         calibration: Literal["sound", "published"] = "sound",
         b: float = 0.8,
         seed: int | None = None,
@@ -78,6 +82,11 @@ class VideoDprp(Method):
             raise ProtectError(
                 "The published calibration belongs to the basis gaussian: choose that."
             )
+        k = published_k(k)
+        if smooth < 0 or (clips is not None and clips < 1):
+            raise ProtectError(
+                f"Expected smooth >= 0 and at least one clip, got smooth={smooth}, clips={clips}."
+            )
         if block < 1 or not 1 <= kept_frames <= block or kept_size < 1 or k < 1:
             raise ProtectError(
                 "Expected block >= 1, 1 <= kept frames <= block, kept size >= 1 and k >= 1, got "
@@ -89,16 +98,20 @@ class VideoDprp(Method):
         self.basis_name = basis
         self.block, self.kept_frames, self.kept_size, self.k = block, kept_frames, kept_size, k
         self.shrink, self.calibration, self.b = shrink, calibration, b
+        self.clips, self.smooth = clips, smooth
         # fails early on an impossible epsilon or delta
         self.multiplier = calibrate_gaussian(epsilon, delta)
 
     @property
     def lookahead(self) -> int:
-        return self.block
+        return self.block + self.smooth
+
+    def lookahead_for(self, shape: Shape) -> int:
+        return self.block_length(shape) + self.smooth
 
     @property
     def needs_length(self) -> bool:
-        return covers_every_frame(self.unit)
+        return covers_every_frame(self.unit) or self.clips is not None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -109,7 +122,9 @@ class VideoDprp(Method):
             "relation": self.relation.value,
             "basis": self.basis_name,
             "block": self.block,
+            "clips": self.clips,
             "shrink": self.shrink,
+            "smooth": self.smooth,
             "calibration": self.calibration,
         }
         if self.basis_name == "dct":
@@ -121,17 +136,29 @@ class VideoDprp(Method):
         """Key of the public random matrix: one for every video this object protects."""
         return int(self.randomness.generator().integers(0, 2**63))
 
+    def block_length(self, shape: Shape) -> int:
+        """Frames in a block: as set, or what cuts the recording into ``clips`` equal parts."""
+        if self.clips is None:
+            return self.block
+        if shape.frames is None:
+            raise ProtectError(
+                f"Cutting a recording into {self.clips} clips needs the number of its frames: "
+                "pass count=, or protect a file."
+            )
+        return -(-shape.frames // self.clips)
+
     def basis(self, shape: Shape) -> Basis:
+        block = self.block_length(shape)
         if self.basis_name == "dct":
             return Dct3(
                 shape.height,
                 shape.width,
-                block=self.block,
-                kept_frames=self.kept_frames,
+                block=block,
+                kept_frames=min(self.kept_frames, block),
                 kept_size=self.kept_size,
             )
         return _random_basis(
-            self.basis_name, shape.height, shape.width, self.block, self.k, self._public_key
+            self.basis_name, shape.height, shape.width, block, self.k, self._public_key
         )
 
     def sensitivity(self, shape: Shape, unit: Unit | None = None) -> float:
@@ -182,7 +209,7 @@ class VideoDprp(Method):
         return predict_dct(
             shape.height,
             shape.width,
-            self.block,
+            self.block_length(shape),
             self.kept_frames,
             self.kept_size,
             self.scale(shape),
@@ -220,7 +247,7 @@ class VideoDprp(Method):
             generator=self.randomness.generator(),
             shrink=self.shrink and self.basis_name == "dct",
         )
-        for picture in noisy(pictures()):
+        for picture in smoothed(noisy(pictures()), self.smooth):
             yield replace(timing.pop(0), image=picture)
 
 

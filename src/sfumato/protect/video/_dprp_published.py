@@ -17,6 +17,17 @@ PUBLISHED_K = {"20x20": 1200, "24x32": 2304, "32x32": 3072, "50x50": 7500, "64x8
 PUBLISHED_B = (0.2, 0.4, 0.5, 0.6, 0.8)
 
 
+def published_k(k: int | str) -> int:
+    """A number of coefficients, also by the paper's names such as 32x32."""
+    if isinstance(k, str):
+        if k not in PUBLISHED_K:
+            raise SfumatoError(
+                f"Expected k as a number or out of {', '.join(PUBLISHED_K)}, got {k!r}."
+            )
+        return PUBLISHED_K[k]
+    return k
+
+
 @dataclass(frozen=True)
 class PublishedNoise:
     """The two standard deviations that the paper's theorems print."""

@@ -8,6 +8,7 @@ frames, which are public, so that every block has the same sensitivity.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -66,6 +67,36 @@ def _blocks(pictures: Iterable[Picture], size: int) -> Iterator[tuple[Array, int
             block, filled = None, 0
     if block is not None:
         yield block, filled
+
+
+def smoothed(pictures: Iterable[Picture], radius: int) -> Iterator[Picture]:
+    """Means over time with binomial weights, ``radius`` frames to each side (post-processing)."""
+    if radius == 0:
+        yield from pictures
+        return
+    weights = np.array([math.comb(2 * radius, n) for n in range(2 * radius + 1)], dtype=np.float32)
+    near: deque[Picture] = deque(maxlen=2 * radius + 1)
+    source = iter(pictures)
+    # at the ends the first and the last picture stand for those that are missing
+    last: Picture | None = None
+    for picture in source:
+        if last is None:
+            near.extend([picture] * radius)
+        near.append(picture)
+        last = picture
+        if len(near) == 2 * radius + 1:
+            yield _weighted(near, weights)
+    if last is None:
+        return
+    for _ in range(radius):
+        near.append(last)
+        if len(near) == 2 * radius + 1:
+            yield _weighted(near, weights)
+
+
+def _weighted(near: Iterable[Picture], weights: Array) -> Picture:
+    total = np.tensordot(weights / weights.sum(), np.stack(list(near)).astype(np.float32), axes=1)
+    return np.clip(np.rint(total), 0, PEAK).astype(np.uint8)
 
 
 def shrink_bands(noisy: Array, scale: float) -> Array:
