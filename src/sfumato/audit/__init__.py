@@ -23,6 +23,8 @@ from sfumato.audit._pairs import simulated_scores
 from sfumato.audit._probe import Obfuscation, ProbeReport, ProbeSettings, probe, unfinetuned
 from sfumato.audit._repeated import RepeatedRelease, repeated_release
 from sfumato.audit._scores import AttributeScores, ClassifierScores
+from sfumato.audit._strength import Strength, strengths
+from sfumato.audit._verdict import Verdict, audit_guarantee, verdict_paths, write_verdict
 
 __all__ = [
     "AttributeScores",
@@ -39,6 +41,9 @@ __all__ = [
     "ProbeReport",
     "ProbeSettings",
     "RepeatedRelease",
+    "Strength",
+    "Verdict",
+    "audit_guarantee",
     "canary_run",
     "check_basis",
     "check_release_noise",
@@ -54,5 +59,8 @@ __all__ = [
     "probe",
     "repeated_release",
     "simulated_scores",
+    "strengths",
     "unfinetuned",
+    "verdict_paths",
+    "write_verdict",
 ]

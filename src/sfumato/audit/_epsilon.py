@@ -55,9 +55,10 @@ class LowerBound:
 
     def __str__(self) -> str:
         more = "".join(f"; {value:.3g} at {100 * level:g} %" for level, value in self.beside)
+        runs = f", {self.trials} runs a side" if self.trials > 1 else ""
         return (
             f"epsilon is at least {self.epsilon:.3g} with {100 * self.confidence:g} % confidence"
-            f"{more} ({self.method}, {self.trials} trials a side, delta {self.delta:g})"
+            f"{more} ({self.method}{runs}, delta {self.delta:g})"
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -1,0 +1,167 @@
+"""``sfumato audit guarantee``: right promises stand, wrong ones fall, none is said plainly."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from sfumato.audit import _verdict as verdict_module
+from sfumato.audit import audit_guarantee, verdict_paths, write_verdict
+from sfumato.cli.audit import app
+from sfumato.errors import SfumatoError
+from sfumato.learn import Plan
+from sfumato.learn import _noise as noise_module
+from sfumato.media import VideoWriter
+from sfumato.privacy import (
+    Bounds,
+    Card,
+    ExponentialChoice,
+    Gaussian,
+    Guarantee,
+    NoAccess,
+    NoGuarantee,
+    Output,
+    Relation,
+    Unit,
+)
+from sfumato.protect.video import VideoDprp
+from sfumato.protect.video._bases import Dct3
+
+
+def carded(folder: Path, promise: Guarantee | NoGuarantee, method: str = "any") -> Path:
+    output = folder / "released.bin"
+    output.write_bytes(b"released")
+    Card(
+        method=method, done="Something was released.", promise=promise,
+        outputs=(Output.of(output),),
+    ).write(output)  # fmt: skip
+    return output
+
+
+def guarantee(event: Any, **changes: Any) -> Guarantee:
+    settings: dict[str, Any] = {
+        "mechanism": "test", "unit": Unit.record(), "relation": Relation.REPLACE, "delta": 1e-5,
+        "event": event, "accountant": "pld",
+    }  # fmt: skip
+    return Guarantee(**{**settings, **changes})
+
+
+@pytest.fixture
+def dprp_release(tmp_path: Path) -> Path:
+    source = tmp_path / "in.mkv"
+    rng = np.random.default_rng(0)
+    with VideoWriter(source, rate=Fraction(10), size=(32, 24), codec="ffv1") as writer:
+        for _ in range(6):
+            writer.write(rng.integers(0, 256, (24, 32, 3)).astype(np.uint8))
+    method = VideoDprp(
+        epsilon=2.0, delta=1e-5, unit="pixels(4, frames=2)", block=4, kept_frames=2, kept_size=4
+    )
+    method.apply(source, tmp_path / "out.mkv")
+    return tmp_path / "out.mkv"
+
+
+def test_a_right_training_stands_and_wrong_noise_falls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan(
+        epsilon=2.0, delta=1e-5, records=4, batch=1, steps=4, clip_norm=1.0,
+        relation="add-remove", unit="record",
+    )  # fmt: skip
+    output = carded(tmp_path, plan.guarantee, "dp-sgd")
+    verdict = audit_guarantee(output, trials=4000)
+    assert not verdict.refuted, str(verdict)
+    assert len(verdict.attacks) == 2
+    assert len(verdict.findings) == 4
+    assert 0.2 < verdict.attacks[0].bound.epsilon < 2.0
+    assert {point.epsilon for point in verdict.curve} == {0.0, 0.1, 0.3}
+
+    real = noise_module.GaussianNoise.draw
+    monkeypatch.setattr(noise_module.GaussianNoise, "draw", lambda self, n: real(self, n) * 0.8)
+    broken = audit_guarantee(output, trials=2000)
+    assert broken.refuted
+    assert "REFUTED" in str(broken)
+
+
+def test_an_accountant_that_understates_is_refuted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The simulation follows what was done, so a curve that is too low does not survive it."""
+    output = carded(tmp_path, guarantee(Gaussian(2.0, Bounds.DIFFERENCE)))
+    assert not audit_guarantee(output, trials=20_000).refuted
+    real = verdict_module.delta_of
+    monkeypatch.setattr(verdict_module, "delta_of", lambda *args: 0.8 * real(*args))
+    assert audit_guarantee(output, trials=20_000).refuted
+
+
+def test_a_release_is_audited_from_its_settings(
+    dprp_release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = audit_guarantee(dprp_release, trials=4000)
+    assert not verdict.refuted, str(verdict)
+    assert [attack.target for attack in verdict.attacks] == ["Accounting", "Release code"]
+    assert verdict.attacks[1].bound.epsilon > 0.5
+    assert len(verdict.findings) == 3
+    real = Dct3.analyse
+    monkeypatch.setattr(Dct3, "analyse", lambda self, block: 2 * real(self, block))
+    broken = audit_guarantee(dprp_release, trials=4000)
+    wrong = [finding.check for finding in broken.findings if not finding.conforms]
+    assert wrong == ["operator norm of the basis dct"]
+
+
+def test_no_guarantee_is_said_plainly(tmp_path: Path) -> None:
+    output = carded(tmp_path, NoGuarantee(mechanism="blur", reason="Blur proves nothing."))
+    verdict = audit_guarantee(output)
+    assert "no guarantee to falsify" in str(verdict)
+    assert not verdict.refuted
+    assert verdict.to_json()["falsifiable"] is False
+
+
+def test_a_stream_that_was_never_opened_needs_no_simulation(tmp_path: Path) -> None:
+    nothing = guarantee(NoAccess(), unit=Unit.masked_tokens(), delta=0.0)
+    verdict = audit_guarantee(carded(tmp_path, nothing))
+    assert "nothing private was read" in str(verdict)
+    assert not verdict.attacks
+
+
+def test_what_was_not_run_is_listed(tmp_path: Path) -> None:
+    verdict = audit_guarantee(
+        carded(tmp_path, guarantee(ExponentialChoice(1.0), delta=0.0)), trials=2000
+    )
+    assert any("code of any" in reason for reason in verdict.not_run)
+    assert 0.5 < verdict.attacks[0].bound.epsilon <= 1.0
+
+
+def test_the_verdict_lies_beside_the_card_and_is_not_overwritten(tmp_path: Path) -> None:
+    output = carded(tmp_path, guarantee(ExponentialChoice(1.0), delta=0.0))
+    runner = CliRunner()
+    first = runner.invoke(app, ["guarantee", str(output), "--trials", "1000", "--json"])
+    assert first.exit_code == 0, first.output
+    machine, words = verdict_paths(output)
+    stored = json.loads(machine.read_text())
+    shown = json.loads(first.stdout)
+    assert stored["attacks"] == shown["attacks"]
+    assert stored["attacks"][0]["confidence"] == 0.95
+    assert stored["attacks"][0]["beside"][0]["confidence"] == 0.99
+    assert "at least" in words.read_text()
+    assert str(tmp_path) not in machine.read_text() + words.read_text()
+    again = runner.invoke(app, ["guarantee", str(output), "--trials", "1000"])
+    assert isinstance(again.exception, SfumatoError)
+    with pytest.raises(SfumatoError):
+        write_verdict(audit_guarantee(output, trials=1000), output)
+    forced = runner.invoke(app, ["guarantee", f"{output}.card.json", "--trials", "1000", "--force"])
+    assert forced.exit_code == 0
+    assert verdict_paths(f"{output}.card.json") == (machine, words)
+
+
+def test_a_refuted_promise_exits_with_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = carded(tmp_path, guarantee(Gaussian(2.0, Bounds.DIFFERENCE)))
+    monkeypatch.setattr(verdict_module, "delta_of", lambda *args: 0.0)
+    found = CliRunner().invoke(app, ["guarantee", str(output), "--trials", "2000"])
+    assert found.exit_code == 1
+    assert "do not rely on it" in found.stdout
