@@ -14,6 +14,7 @@ import torch
 from sfumato.data import ArrayRecords
 from sfumato.learn import MaskedPixels, Plan, Speed, blanked
 from sfumato.learn import _clipped as clipped_module
+from sfumato.learn import _contributions as contributions_module
 from sfumato.learn import _noise as noise_module
 from sfumato.learn import _persons as persons_module
 from sfumato.learn import _routes as routes_module
@@ -202,6 +203,7 @@ def _clipper(function: Any) -> Callable[[pytest.MonkeyPatch], None]:
 
 def _factors(function: Any) -> Callable[[pytest.MonkeyPatch], None]:
     def apply(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(contributions_module, "clip_factors", function)
         patch.setattr(routes_module, "clip_factors", function)
         patch.setattr(persons_module, "clip_factors", function)
 

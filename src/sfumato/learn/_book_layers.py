@@ -30,6 +30,7 @@ class BookLinear(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         (x,), weight = ctx.saved_tensors, ctx.weight
+        grad = grad.contiguous()  # once, for both products below
         g = ctx.book.rows(grad)
         if ctx.book.keeps(weight):
             ctx.book.add(weight, Product(ctx.book.rows(x), g))

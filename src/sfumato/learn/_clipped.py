@@ -58,9 +58,9 @@ def clipped_rows(
 ) -> tuple[Sums, Tensor]:
     """``clipped_gradient`` for records that are already laid out."""
     parameters = trainable(model)
-    sums = {name: torch.zeros_like(p) for name, p in parameters.items()}
     if rows.records == 0:
-        return sums, torch.zeros(0)
+        return {name: torch.zeros_like(p) for name, p in parameters.items()}, torch.zeros(0)
+    sums: Sums = {}
     choice = choose(model, loss, rows, parameters, speed.route)
     size = micro_batch(choice, speed, rows.clips)
     norms = []
@@ -68,11 +68,8 @@ def clipped_rows(
         piece = rows.some(start, min(start + size, rows.records))
         found, lengths = _finite(model, loss, piece, clip_norm, parameters, choice)
         norms.append(lengths)
-        if start == 0:
-            sums = found
-        else:
-            for name, total in found.items():
-                sums[name] += total
+        for name, total in found.items():
+            sums[name] = sums[name].add_(total) if name in sums else total
     return sums, torch.cat(norms)
 
 

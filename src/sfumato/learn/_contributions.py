@@ -8,7 +8,7 @@ sum over records with weights c_i is one product: no per-record gradient is ever
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +19,8 @@ from torch import Tensor
 _CANCELLATION = 0.01
 # Elements of explicit per-record gradients formed at a time when only their norm is wanted.
 _CHUNK = 1 << 22
+# Explicit gradients up to this many elements a record are handled together.
+_SMALL = 1 << 14
 
 
 @dataclass
@@ -30,6 +32,9 @@ class Product:
 
     def nbytes(self) -> int:
         return self.a.nbytes + self.g.nbytes
+
+    def like(self) -> Tensor:
+        return self.g
 
     def explicit(self) -> Tensor:
         return torch.bmm(self.g.transpose(1, 2), self.a)
@@ -56,14 +61,15 @@ class Product:
         pieces = zip(torch.split(self.a, size), torch.split(self.g, size))
         return torch.cat([torch.bmm(g.transpose(1, 2), a).square().sum((1, 2)) for a, g in pieces])
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
+    def weighted_sum(self, weights: Tensor, out: Tensor) -> None:
         a, g = self.a, self.g
         # scaling the narrower factor moves less memory
         if a.shape[2] <= g.shape[2]:
             a = a * weights[:, None, None]
         else:
             g = g * weights[:, None, None]
-        return g.reshape(-1, g.shape[2]).t() @ a.reshape(-1, a.shape[2])
+        product = out.view(g.shape[2], a.shape[2])
+        torch.mm(g.reshape(-1, g.shape[2]).t(), a.reshape(-1, a.shape[2]), out=product)
 
 
 @dataclass
@@ -77,6 +83,9 @@ class Lookup:
     def nbytes(self) -> int:
         return self.index.nbytes + self.g.nbytes
 
+    def like(self) -> Tensor:
+        return self.g
+
     def explicit(self) -> Tensor:
         whole = self.g.new_zeros(len(self.g), self.entries, self.g.shape[2])
         return whole.scatter_add_(1, self.index[..., None].expand_as(self.g), self.g)
@@ -86,10 +95,10 @@ class Lookup:
         gram = torch.bmm(self.g.double(), self.g.double().transpose(1, 2))
         return (gram * same).sum((1, 2)).clamp_min(0).to(self.g.dtype)
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        table = self.g.new_zeros(self.entries, self.g.shape[2])
+    def weighted_sum(self, weights: Tensor, out: Tensor) -> None:
+        table = out.view(self.entries, self.g.shape[2]).zero_()
         scaled = (self.g * weights[:, None, None]).reshape(-1, self.g.shape[2])
-        return table.index_add_(0, self.index.reshape(-1), scaled)
+        table.index_add_(0, self.index.reshape(-1), scaled)
 
 
 @dataclass
@@ -101,14 +110,17 @@ class Explicit:
     def nbytes(self) -> int:
         return self.grads.nbytes
 
+    def like(self) -> Tensor:
+        return self.grads
+
     def explicit(self) -> Tensor:
         return self.grads
 
     def squared_norms(self) -> Tensor:
         return self.grads.reshape(len(self.grads), -1).square().sum(1)
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        return (weights @ self.grads.reshape(len(self.grads), -1)).reshape(self.grads.shape[1:])
+    def weighted_sum(self, weights: Tensor, out: Tensor) -> None:
+        torch.mv(self.grads.reshape(len(self.grads), -1).t(), weights, out=out)
 
 
 Contribution = Product | Lookup | Explicit
@@ -130,6 +142,43 @@ def merged(uses: Sequence[Contribution]) -> Contribution:
     for use in uses[1:]:
         total = total + use.explicit().reshape(total.shape)
     return Explicit(total)
+
+
+def norms_and_sums(
+    contributions: Mapping[str, Contribution], sizes: Mapping[str, int], clip_norm: float
+) -> tuple[Tensor, Tensor]:
+    """Norms of all records, and one flat vector with the sum of their clipped gradients.
+
+    The many small explicit gradients (biases, norms) are put side by side first: one product for
+    all instead of one each. ``sizes`` orders the flat vector; absent parameters stay zero.
+    """
+    small = {
+        name: use.grads.reshape(len(use.grads), -1)
+        for name, use in contributions.items()
+        if isinstance(use, Explicit) and use.grads[0].numel() <= _SMALL
+    }
+    first = next(iter(contributions.values())).like()  # for type, device and number of records
+    squares = first.new_zeros(len(first))
+    beside = torch.cat(list(small.values()), 1) if small else None
+    if beside is not None:
+        squares += beside.square().sum(1)
+    for name, use in contributions.items():
+        if name not in small:
+            squares += use.squared_norms()
+    norms = squares.sqrt()
+    weights = clip_factors(norms, clip_norm)
+    flat = first.new_empty(sum(sizes.values()))
+    places = dict(zip(sizes, torch.split(flat, list(sizes.values()))))
+    for name in sizes.keys() - contributions.keys():
+        places[name].zero_()
+    for name, use in contributions.items():
+        if name not in small:
+            use.weighted_sum(weights, places[name])
+    if beside is not None:
+        summed = torch.split(weights @ beside, [each.shape[1] for each in small.values()])
+        for name, part in zip(small, summed):
+            places[name].copy_(part)
+    return norms, flat
 
 
 def _traces(gram: Tensor) -> Tensor:

@@ -39,7 +39,20 @@ class GaussianNoise:
 
 
 def flatten(parts: Mapping[str, Tensor]) -> Tensor:
-    return torch.cat([part.reshape(-1) for part in parts.values()])
+    """One vector; without a copy where the parts already lie side by side in memory."""
+    tensors = list(parts.values())
+    place = tensors[0].storage_offset()
+    storage = tensors[0].untyped_storage().data_ptr()
+    for part in tensors:
+        if (
+            not part.is_contiguous()
+            or part.untyped_storage().data_ptr() != storage
+            or part.storage_offset() != place
+        ):
+            return torch.cat([each.reshape(-1) for each in tensors])
+        place += part.numel()
+    start = tensors[0].storage_offset()
+    return tensors[0].as_strided((place - start,), (1,), start)
 
 
 def unflatten(flat: Tensor, like: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ from torch.func import functional_call, grad, vmap
 from torch.utils import _pytree as tree
 
 from sfumato.learn._book import Book
-from sfumato.learn._contributions import clip_factors
+from sfumato.learn._contributions import clip_factors, norms_and_sums
 from sfumato.learn._speed import Route
 from sfumato.learn._validate import check_losses
 
@@ -91,17 +91,13 @@ def by_book(
         contributions = book.contributions()
         if watch is not None:
             watch(book)
-        squares = torch.zeros(rows.records, dtype=total.dtype)
-        for contribution in contributions.values():
-            squares = squares + contribution.squared_norms()
-        norms = squares.sqrt()
-        weights = clip_factors(norms, clip_norm)
-        sums = {
-            name: contributions[name].weighted_sum(weights).reshape(parameter.shape)
-            if name in contributions
-            else torch.zeros_like(parameter)
-            for name, parameter in parameters.items()
-        }
+        if not contributions:  # the gradient stops before it reaches any parameter
+            nothing = {name: torch.zeros_like(p) for name, p in parameters.items()}
+            return nothing, torch.zeros(rows.records)
+        sizes = {name: parameter.numel() for name, parameter in parameters.items()}
+        norms, flat = norms_and_sums(contributions, sizes, clip_norm)
+        pieces = torch.split(flat, list(sizes.values()))
+        sums = {name: piece.view(parameters[name].shape) for name, piece in zip(sizes, pieces)}
     return sums, norms
 
 
