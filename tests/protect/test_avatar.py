@@ -35,6 +35,7 @@ from sfumato.protect.video.avatar import (
     read_layers,
     replace,
 )
+from sfumato.protect.video.avatar._avatar import in_windows
 from sfumato.stage import Clip, Staging, clips
 
 PLAN = Staging(
@@ -205,7 +206,7 @@ def test_a_stream_gives_every_frame_once_with_its_time(staged: list[Clip]) -> No
     assert [(f.pts, f.time) for f in came] == [(f.pts, f.time) for f in given]
     assert not any(np.array_equal(a.image, b.image) for a, b in zip(given, came, strict=True))
     assert isinstance(stream.guarantee, NoGuarantee)
-    assert stream.lookahead == 8
+    assert stream.lookahead == 10
 
 
 def test_who_replaces_whom_is_drawn_anew_and_says_so(staged: list[Clip]) -> None:
@@ -262,6 +263,19 @@ def test_what_another_tool_found_is_taken_over(tmp_path: Path, staged: list[Clip
         Avatar(body="procedural", poses=str(poses), masks=str(short)).apply(
             source, tmp_path / "x.mp4"
         )
+
+
+def test_windows_hold_every_frame_once_and_none_is_a_stump() -> None:
+    image = np.zeros((4, 6, 3), np.uint8)
+    for count in range(1, 60):
+        frames = [Frame(image, i, Fraction(i)) for i in range(count)]
+        parts = list(in_windows(iter(frames), 12))
+        assert [f.pts for part in parts for f in part] == list(range(count))
+        assert all(len(part) <= 12 + 12 // 4 for part in parts)
+        assert len(parts) == 1 or min(len(part) for part in parts) >= 3
+    assert list(in_windows(iter([]), 12)) == []
+    large = [Frame(np.zeros((1080, 1920, 3), np.uint8), i, Fraction(i)) for i in range(40)]
+    assert max(len(part) for part in in_windows(iter(large), 240)) <= 27
 
 
 def test_settings_are_checked() -> None:

@@ -33,6 +33,29 @@ NOT_COVERED = (
 )
 
 
+_MEMORY = 1 << 30  # bytes that the frames of one window and what is made of them may take
+_BYTES = 24  # of working memory for each pixel of a frame
+_TAIL = 4  # a rest shorter than a quarter of a window is added to the window before
+
+
+def in_windows(frames: Iterator[Frame], most: int) -> Iterator[list[Frame]]:
+    """Frames in lists of ``most``, fewer when they are large; no list but the only one is short."""
+    given = list(islice(frames, 1))
+    if not given:
+        return
+    height, width = given[0].image.shape[:2]
+    count = max(min(most, _MEMORY // (_BYTES * height * width)), 1)
+    rest = max(count // _TAIL, 1)
+    given += islice(frames, count - 1)
+    while given:
+        following = list(islice(frames, rest))
+        if len(following) < rest:  # the end: too little for a window of its own
+            yield given + following
+            return
+        yield given
+        given = following + list(islice(frames, count - len(following)))
+
+
 class Avatar(Method):
     """Replaces every person by a rendered virtual one, drawn for each recording by chance.
 
@@ -45,7 +68,7 @@ class Avatar(Method):
     | a person found but not posed | that region is greyed out, or the run fails (``missed``) |
     | a person lost for some frames | still erased ``hold`` frames around, the avatar goes on |
     | nobody found | the recording is released unchanged, and the remarks say so beforehand |
-    | longer than ``window`` frames | worked on in windows; who replaces whom is kept |
+    | longer than ``window`` frames, or large | worked on in windows; who replaces whom is kept |
     """
 
     name: ClassVar[str] = "avatar"
@@ -94,7 +117,7 @@ class Avatar(Method):
 
     @property
     def lookahead(self) -> int:
-        return self._window
+        return self._window + self._window // _TAIL
 
     @property
     def reads_beside(self) -> bool:
@@ -151,7 +174,7 @@ class Avatar(Method):
         """The recording in windows, each with its people replaced."""
         order = self.randomness.generator().permutation(len(self.bodies))
         finder = self.finder
-        while given := list(islice(frames, self._window)):
+        for given in in_windows(frames, self._window):
             yield given, self._replaced(given, finder, order)
 
     def _replaced(
