@@ -16,11 +16,11 @@ from sfumato import people
 from sfumato.media import Frame, Image
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
-from sfumato.protect.video._output_check import faces_left
+from sfumato.protect.video._output_check import faces_left, is_one_of
 from sfumato.protect.video._region import Place, Region, face_detector
 
 BLANK = np.uint8(128)
-_LOOKS, _MARGIN = 3, 1.3
+_LOOKS, _MARGIN, _COVERED = 3, 1.3, 0.3
 Cover = Callable[[Image, Place], Image]
 
 
@@ -118,7 +118,7 @@ class Hiding(Method):
             else:
                 _fill(shown, self._left.get(number, ()))
                 if second is not None:
-                    _fill_what_is_left(shown, second)
+                    _fill_what_is_left(shown, frame.image, place, second)
             yield replace(frame, image=shown)
 
     @property
@@ -144,13 +144,19 @@ class Hiding(Method):
         )
 
 
-def _fill_what_is_left(image: Image, second: people.FaceDetector) -> None:
+def _fill_what_is_left(
+    shown: Image, original: Image, place: Place, second: people.FaceDetector
+) -> None:
     """Fill every face that is still found with its mean colour; a filled one may uncover another."""
+    there: list[people.Box] | None = None
+    height, width = shown.shape[:2]
     for _ in range(_LOOKS):
-        found = second.detect(image)
+        found = second.detect(shown)
         if not found:
             return
-        _fill(image, found)
+        there = second.detect(original) if there is None else there
+        covered = [float(place.mask[box.pixels(width, height)].mean()) > _COVERED for box in found]
+        _fill(shown, [b for b, hit in zip(found, covered) if hit or is_one_of(b, there)])
 
 
 def _fill(image: Image, boxes: Iterable[people.Box]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from sfumato import people
 from sfumato.media import IMAGE_SUFFIXES, Image, open_video, read_image
 from sfumato.protect.video._region import face_detector
 
-_SAME_PLACE = 0.3
+_SAME_PLACE, _PART = 0.2, 0.5
 
 
 def faces_left(
@@ -28,14 +28,19 @@ def faces_left(
             continue
         before = before or face_detector(first)
         there = [*before.detect(original), *after.detect(original)]
-        original_faces = [one for one in left if any(_same(one, other) for other in there)]
+        original_faces = [one for one in left if is_one_of(one, there)]
         if original_faces:
             yield number, original_faces
 
 
-def _same(one: people.Box, other: people.Box) -> bool:
-    overlap = max(people.iou(one, other), one.covers(other), other.covers(one))
-    return overlap >= _SAME_PLACE
+def is_one_of(left: people.Box, faces: Iterable[people.Box]) -> bool:
+    """Whether a box of the output is a face, or a part of one, that was there before.
+
+    A box much larger than any face is not: covers have edges, and detectors see faces in them.
+    """
+    return any(
+        people.iou(left, face) >= _SAME_PLACE or face.covers(left) >= _PART for face in faces
+    )
 
 
 def _pairs(source: Path, made: Path, tolerant: bool) -> Iterator[tuple[Image, Image]]:
