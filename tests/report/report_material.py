@@ -49,6 +49,34 @@ def a_measure(**changes: Any) -> dict[str, Any]:
     }
 
 
+def a_verdict(certified: float | str = 1.25, **changes: Any) -> dict[str, Any]:
+    """What ``sfumato audit guarantee`` writes about ``proven()``."""
+    attack = {
+        "target": "Accounting",
+        "promised": proven().epsilon,
+        "refutes": False,
+        "epsilon_at_least": certified,
+        "confidence": 0.95,
+        "beside": [{"confidence": 0.99, "epsilon_at_least": 1.1}],
+        "delta": 1e-5,
+        "method": "simulated mechanism",
+        "trials": 5000,
+        "gaussian_fit_diagnostic": None,
+    }
+    return {
+        "promise": proven().to_json(),
+        "falsifiable": True,
+        "refuted": False,
+        "attacks": [attack],
+        "delta_curve": [{"epsilon": 0.1, "certified": 0.3, "promised": 0.4, "refutes": False}],
+        "delta_curve_confidence": 0.999,
+        "conformance": [{"check": "noise", "conforms": True, "detail": "as stated"}],
+        "not_run": ["the code of noise"],
+        "words": "Nothing here contradicts the promise.",
+        **changes,
+    }
+
+
 def all_kinds() -> list[dict[str, Any]]:
     """Values, a curve for each group, bars and a matrix."""
     over_epsilon = [
@@ -108,14 +136,7 @@ def make_run(folder: Path) -> Path:
     make_release(folder / "walk.mp4")
     make_release(folder / "blurred.mp4", unproven(), content=b"blurred")
     make_release(folder / "sheet.png", content=sheet(folder / "sheet.png").read_bytes())
-    verdict = {
-        "promised": proven().epsilon,
-        "certified_lower_bound": 1.25,
-        "method": "Gaussian distinguisher",
-        "confidence": 0.95,
-        "trials": 5000,
-    }
-    (folder / "walk.mp4.audit.json").write_text(json.dumps(verdict))
+    (folder / "walk.mp4.audit.json").write_text(json.dumps(a_verdict()))
     measures = {
         "schema": "sfumato-measures",
         "version": 1,

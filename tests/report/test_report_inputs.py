@@ -11,7 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from report_material import proven, sheet, unproven
+from report_material import a_verdict, proven, sheet, unproven
 
 from sfumato.errors import SfumatoError
 from sfumato.privacy import Card, Output
@@ -65,19 +65,17 @@ def test_output_without_a_card_is_refused(tmp_path: Path) -> None:
 
 
 def test_verdict_without_its_card_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.mp4.audit.json").write_text('{"certified_lower_bound": 1.0}')
+    (tmp_path / "a.mp4.audit.json").write_text(json.dumps(a_verdict()))
     with pytest.raises(ReportError, match="verdict without its promise"):
         collect([tmp_path])
 
 
-@pytest.mark.parametrize("name", ["walk.mp4.audit.json", "walk.mp4.card.json.audit.json"])
-@pytest.mark.parametrize(("bound", "tone"), [(1.0, "good"), (50.0, "bad")])
+@pytest.mark.parametrize(("certified", "tone"), [(1.0, "good"), (50.0, "bad"), ("inf", "bad")])
 def test_verdict_refutes_exactly_what_exceeds_the_promise(
-    release: Make, name: str, bound: float, tone: str
+    release: Make, certified: float | str, tone: str
 ) -> None:
     target = release()
-    verdict = {"promised": proven().epsilon, "certified_lower_bound": bound, "confidence": 0.95}
-    target.with_name(name).write_text(json.dumps(verdict))
+    target.with_name("walk.mp4.audit.json").write_text(json.dumps(a_verdict(certified)))
     found = collect([target]).releases[0]
     assert found.verdict is not None
     assert found.verdict.outcome(found.card)[0] == tone
@@ -85,28 +83,43 @@ def test_verdict_refutes_exactly_what_exceeds_the_promise(
 
 
 @pytest.mark.parametrize(
-    ("value", "tone"),
+    ("changes", "tone"),
     [
-        ({"promised": 1.0, "certified_lower_bound": 0.5}, "bad"),  # about another promise
-        ({"promised": {"epsilon": proven().epsilon}, "epsilon_at_least": 0.5}, "good"),
-        ({"attacks": [{"epsilon_at_least": 0.5}, {"epsilon_at_least": 9.0}]}, "bad"),
-        ({"certified_lower_bound": 0.1, "refuted": True}, "bad"),
-        ({"certified_lower_bound": 0.1, "checks": [{"name": "noise", "passed": False}]}, "bad"),
-        ({"checks": {"noise": True}}, "plain"),
+        ({}, "good"),
+        ({"refuted": True}, "bad"),
+        ({"promise": proven(2.0).to_json()}, "bad"),
+        ({"promise": unproven().to_json()}, "bad"),
+        ({"conformance": [{"check": "noise", "conforms": False, "detail": "half"}]}, "bad"),
+        ({"attacks": []}, "plain"),
+        ({"something": "new"}, "good"),
     ],
 )
-def test_verdicts_are_read_by_their_keys(release: Make, value: dict[str, Any], tone: str) -> None:
+def test_whatever_contradicts_the_promise_is_heard(
+    release: Make, changes: dict[str, Any], tone: str
+) -> None:
     card = collect([release()]).releases[0].card
-    assert parse_verdict(value).outcome(card)[0] == tone
+    assert parse_verdict(a_verdict(**changes)).outcome(card)[0] == tone
+
+
+def test_part_of_a_training_is_held_to_its_own_limit(release: Make) -> None:
+    card = collect([release()]).releases[0].card
+    part = a_verdict(1.0)
+    part["attacks"][0]["promised"] = 0.5
+    assert parse_verdict(part).outcome(card)[0] == "bad"
 
 
 def test_no_verdict_speaks_for_a_release_without_a_promise(release: Make) -> None:
     card = collect([release(promise=unproven())]).releases[0].card
-    assert parse_verdict({"certified_lower_bound": 0.0}).outcome(card)[0] == "plain"
+    empty = a_verdict(promise=unproven().to_json(), attacks=[], conformance=[], falsifiable=False)
+    assert parse_verdict(empty).outcome(card)[0] == "plain"
 
 
-@pytest.mark.parametrize("value", [[], {}, {"promised": 1.0}, {"certified_lower_bound": "low"}])
-def test_verdict_that_says_nothing_is_refused(value: Any) -> None:
+@pytest.mark.parametrize(
+    "value",
+    [[], {}, None, a_verdict("much"), a_verdict(refuted="no"), a_verdict(attacks=[{}])]
+    + [{k: v for k, v in a_verdict().items() if k != gone} for gone in ("promise", "refuted")],
+)
+def test_verdict_that_cannot_be_read_is_refused(value: Any) -> None:
     with pytest.raises(VerdictError):
         parse_verdict(value)
 

@@ -117,8 +117,8 @@ def test_hostile_words_stay_words(tmp_path: Path, release: Callable[..., Path]) 
         {k: (HOSTILE if k in {"name", "target"} else v) for k, v in one.items()}
         for one in all_kinds()
     ]
-    entries[6]["per_class"] = {HOSTILE: 0.5, "_hidden": 0.2}
-    entries[7]["labels"] = [HOSTILE, "b", "漢字"]
+    entries[6]["per_class"] = {HOSTILE: 0.5, "_hidden": 0.2, "#0a0a01": 0.1}
+    entries[7]["labels"] = [HOSTILE, "$\\frac{$", "漢字"]
     file = {"title": HOSTILE, "commands": [HOSTILE], "settings": {"x": HOSTILE}}
     measures = target.with_name("x.measures.json")
     measures.write_text(json.dumps({**file, "measures": entries}))
@@ -130,6 +130,8 @@ def test_hostile_words_stay_words(tmp_path: Path, release: Callable[..., Path]) 
     assert "img" not in tags
     assert not [a for _, attributes in harmless.tags for a in attributes if a.startswith("on")]
     assert page.count("{{ 7*7 }}") > 10
+    for label in ("_hidden", "#0a0a01", "$\\frac{$", "漢字"):
+        assert re.search(rf"<text[^>]*>{re.escape(label)}</text>", page), label
 
 
 def test_no_path_of_an_input_is_shown(tmp_path: Path, run: Path) -> None:

@@ -151,22 +151,17 @@ class _Gathering:
             return
         self._cards[path] = read_card(path)
         released = path.name.removesuffix(_CARD)
-        for name in (f"{released}{_AUDIT}", f"{released}.card{_AUDIT}", f"{path.name}{_AUDIT}"):
-            beside = path.with_name(name)
-            if beside.is_file():
-                self._verdict(beside)
+        beside = path.with_name(f"{released}{_AUDIT}")
+        if beside.is_file() and self._first_time(beside):
+            self._verdicts[path.resolve()] = parse_verdict(read_json(beside))
         measured = path.with_name(f"{released}.measures.json")
         if measured.is_file():
             self._json(measured)
 
-    def _verdict(self, path: Path) -> None:
-        if self._first_time(path):
-            self._verdicts[_audited(path)] = parse_verdict(read_json(path))
-
     def _json(self, path: Path) -> bool:
         """Read one JSON file; False when it is of no kind that a report shows."""
         if path.name.endswith(_AUDIT):
-            card = _audited(path)
+            card = path.with_name(path.name.removesuffix(_AUDIT) + _CARD)
             if not card.is_file():
                 raise ReportError(
                     f"Expected the card that the verdict {path.name!r} is about beside it, found "
@@ -209,14 +204,6 @@ class _Gathering:
             pictures=tuple(self._pictures),
             left_out=self._left_out,
         )
-
-
-def _audited(verdict: Path) -> Path:
-    """The card that a verdict's name points to."""
-    released = verdict.name.removesuffix(_AUDIT)
-    for ending in (_CARD, ".card"):
-        released = released.removesuffix(ending)
-    return verdict.with_name(f"{released}{_CARD}").resolve()
 
 
 def _intact(card: Card, folder: Path) -> str | None:

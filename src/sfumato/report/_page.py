@@ -259,6 +259,9 @@ def _gaps(report: Report) -> list[str]:
         )
         if names
     ]
+    for each in found.releases:
+        if each.verdict is not None:
+            gaps += [f"The audit of {each.name} left out {what}." for what in each.verdict.not_run]
     if not any(one.group == "privacy" for one in report.measures):
         gaps.append("No attack on the content was measured.")
     unsure = sum(one.value is not None and one.low is None for one in report.measures)

@@ -1,4 +1,4 @@
-"""The verdict of ``sfumato audit guarantee``, read by its documented keys and no others."""
+"""The verdict of ``sfumato audit guarantee``, read by its documented keys; others are left alone."""
 
 from __future__ import annotations
 
@@ -16,140 +16,133 @@ class VerdictError(SfumatoError):
 
 
 @dataclass(frozen=True)
-class Bound:
-    """One certified lower limit of epsilon."""
+class Attack:
+    """A certified lower limit of epsilon beside the one it must not exceed.
 
-    at_least: float
-    confidence: float | None
+    The limit may be smaller than the card's epsilon: a long training is attacked by its first steps.
+    """
+
+    target: str
     method: str
-    trials: int | None = None
+    at_least: float
+    limit: float
+    confidence: float
+    beside: tuple[tuple[float, float], ...]
+    trials: int | None
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Certified delta at a small epsilon beside the promised one."""
+
+    epsilon: float
+    certified: float
+    promised: float
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What an audit certified about one promise."""
 
-    promised: float | None
-    bounds: tuple[Bound, ...]
-    checks: tuple[tuple[str, bool], ...]
+    promise: Mapping[str, Any]
     refuted: bool
-    words: str | None
-
-    @property
-    def best(self) -> Bound | None:
-        """The limit that proves most."""
-        return max(self.bounds, key=lambda bound: bound.at_least, default=None)
+    attacks: tuple[Attack, ...]
+    curve: tuple[CurvePoint, ...]
+    curve_confidence: float | None
+    checks: tuple[tuple[str, bool, str], ...]
+    not_run: tuple[str, ...]
 
     def outcome(self, card: Card) -> tuple[str, str]:
         """Tone (good, bad, plain) and the sentence about this card's promise."""
         promise = card.promise
-        if not isinstance(promise, Guarantee):
-            return "plain", "There is no promise on the card that an audit could test."
-        limit = format_epsilon(promise.epsilon)
-        if self.promised is not None and not math.isclose(
-            self.promised, promise.epsilon, rel_tol=1e-3
-        ):
+        if not _same_promise(self.promise, promise.to_json()):
             return "bad", "The verdict is about another promise than the card's: audit it again."
-        failed = [name for name, passed in self.checks if not passed]
-        best = self.best
-        if self.refuted or (best is not None and best.at_least > promise.epsilon):
-            found = "" if best is None else f": epsilon is at least {best.at_least:.3g}"
-            return "bad", f"REFUTED{found}, but {limit} was promised. Do not rely on this release."
-        if failed:
+        if not isinstance(promise, Guarantee):
+            return "plain", "There is no promise on the card that an audit could refute."
+        limit = format_epsilon(promise.epsilon)
+        best = max((attack.at_least for attack in self.attacks), default=None)
+        failed = [name for name, passed, _ in self.checks if not passed]
+        exceeded = any(attack.at_least > attack.limit for attack in self.attacks)
+        if self.refuted or failed or exceeded or (best is not None and best > promise.epsilon):
+            why = f" ({', '.join(failed)})" if failed else ""
             return (
                 "bad",
-                f"A check of the mechanism failed ({', '.join(failed)}). Do not rely on it.",
+                f"REFUTED{why}: epsilon {limit} was promised, and the audit contradicts it. "
+                "Do not rely on this release.",
             )
         if best is None:
             return "plain", "The audit ran no attack that certifies anything about this promise."
         return (
             "good",
-            f"Not refuted: the best attack certifies epsilon of at least {best.at_least:.3g}; "
-            f"{limit} was promised.",
+            f"Yes, and it did not succeed: the best attack certifies epsilon of at least {best:.3g}; "
+            f"{limit} was promised. An audit can refute a promise, never prove it.",
         )
 
 
 def parse_verdict(value: Any) -> Verdict:
-    """Read a verdict; unknown keys are left alone, a verdict without any result is refused."""
-    if not isinstance(value, Mapping):
-        raise VerdictError("Expected a verdict with keys, got another kind of JSON.")
-    bounds = tuple(_bounds(value))
-    checks = tuple(_checks(value))
-    refuted = any(
-        value.get(key) is outcome
-        for key, outcome in (("refuted", True), ("holds", False), ("consistent", False))
-    )
-    words = next(
-        (value[k] for k in ("words", "verdict", "summary") if _is_text(value.get(k))), None
-    )
-    if not bounds and not checks and words is None and not refuted:
-        raise VerdictError(
-            "Expected a verdict with a certified lower bound, its method and confidence, "
-            "got none of these: run sfumato audit guarantee CARD again."
+    """Read a verdict. What is missing or of another kind is refused: silence must not reassure."""
+    try:
+        return Verdict(
+            promise=_object(value["promise"]),
+            refuted=_truth(value["refuted"]),
+            attacks=tuple(_attack(_object(each)) for each in value["attacks"]),
+            curve=tuple(
+                CurvePoint(*(_number(each[key]) for key in ("epsilon", "certified", "promised")))
+                for each in value.get("delta_curve", ())
+            ),
+            curve_confidence=value.get("delta_curve_confidence"),
+            checks=tuple(
+                (str(each["check"]), _truth(each["conforms"]), str(each.get("detail", "")))
+                for each in value.get("conformance", ())
+            ),
+            not_run=tuple(str(each) for each in value.get("not_run", ())),
         )
-    return Verdict(_promised(value.get("promised")), bounds, checks, refuted, words)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise VerdictError(
+            "Expected a verdict with promise, refuted and attacks (each with a certified lower "
+            "bound, its method and confidence), got something else: run sfumato audit guarantee again."
+        ) from None
 
 
-_LIMIT_KEYS = (
-    "certified_lower_bound",
-    "lower_bound",
-    "epsilon_at_least",
-    "certified",
-    "epsilon_lower_bound",
-)
-_LIST_KEYS = ("bounds", "attacks", "audits", "lower_bounds", "results", "methods")
-
-
-def _bounds(value: Mapping[str, Any]) -> list[Bound]:
-    found: list[Bound] = []
-    for key in _LIMIT_KEYS:
-        limit = value.get(key)
-        if isinstance(limit, Mapping):
-            found += _bounds(limit)
-        elif _is_number(limit):
-            found.append(_bound(float(limit), value))  # type: ignore[arg-type]
-            break
-    for key in _LIST_KEYS:
-        listed = value.get(key)
-        if isinstance(listed, list):
-            for each in listed:
-                if isinstance(each, Mapping):
-                    found += _bounds(each)
-    return found
-
-
-def _bound(limit: float, value: Mapping[str, Any]) -> Bound:
-    method, trials, confidence = (value.get(k) for k in ("method", "trials", "confidence"))
-    return Bound(
-        at_least=limit,
-        confidence=float(confidence) if _is_number(confidence) else None,  # type: ignore[arg-type]
-        method=method if isinstance(method, str) and method else "method not stated",
-        trials=trials if isinstance(trials, int) and not isinstance(trials, bool) else None,
+def _attack(value: Mapping[str, Any]) -> Attack:
+    trials = value.get("trials")
+    return Attack(
+        target=str(value["target"]),
+        method=str(value["method"]),
+        at_least=_number(value["epsilon_at_least"]),
+        limit=_number(value["promised"]),
+        confidence=_number(value["confidence"]),
+        beside=tuple(
+            (_number(each["confidence"]), _number(each["epsilon_at_least"]))
+            for each in value.get("beside", ())
+        ),
+        trials=trials if isinstance(trials, int) else None,
     )
 
 
-def _checks(value: Mapping[str, Any]) -> list[tuple[str, bool]]:
-    listed = value.get("checks", value.get("conformance"))
-    if isinstance(listed, Mapping):
-        return [(str(name), passed) for name, passed in listed.items() if isinstance(passed, bool)]
-    found = []
-    for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, Mapping) and _is_text(each.get("name")):
-            passed = each.get("passed", each.get("ok", each.get("holds")))
-            if isinstance(passed, bool):
-                found.append((each["name"], passed))
-    return found
+def _same_promise(audited: Mapping[str, Any], stated: Mapping[str, Any]) -> bool:
+    """Equal, but for what another version of an accountant may change in epsilon's last digits."""
+    first, second = dict(audited), dict(stated)
+    near = math.isclose(first.pop("epsilon", 0), second.pop("epsilon", 0), rel_tol=1e-3)
+    return near and first == second
 
 
-def _promised(value: Any) -> float | None:
-    if isinstance(value, Mapping):
-        value = value.get("epsilon")
-    return float(value) if _is_number(value) else None
+def _number(value: Any) -> float:
+    """A number, or the word that stands for infinity in JSON."""
+    if value == "inf":
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise TypeError
+    return float(value)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError
+    return value
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
