@@ -19,6 +19,7 @@ from sfumato.protect.video.avatar._patches import synthesise
 Frames = npt.NDArray[np.uint8]
 Masks = npt.NDArray[np.bool_]
 _WINDOW = 7  # half the side of the window in which a point is followed
+_FEWEST = 12  # points that must be followed before anything is concluded
 _STILL = 0.7  # pixels that a camera at rest may seem to move
 _NEIGHBOURS = 24  # frames that a hidden pixel of a moving camera is sought in
 _BLOCK = 64  # rows of the median at a time, to bound memory
@@ -176,6 +177,8 @@ def camera_motion(frames: Frames, hidden: Masks) -> list[npt.NDArray[np.float64]
     apart = np.ones((2 * _WINDOW + 1, 2 * _WINDOW + 1), np.uint8)
     near = [cv2.dilate(mask.astype(np.uint8), apart) > 0 for mask in hidden]
     grey = [_even(frame, ~mask) for frame, mask in zip(frames, hidden, strict=True)]
+    if _still(grey, near):
+        return None
     moved = 0.0
     for t in range(1, count):
         total = total @ _between(grey[t], grey[t - 1], near[t - 1] | near[t])
@@ -185,6 +188,21 @@ def camera_motion(frames: Frames, hidden: Masks) -> list[npt.NDArray[np.float64]
     return None if moved < _STILL else warps
 
 
+def _still(grey: list[npt.NDArray[np.uint8]], near: list[npt.NDArray[np.bool_]]) -> bool:
+    """Whether most points of the first frame are where they were in frames all along.
+
+    Looked up directly, because small errors from frame to frame add up to a motion.
+    """
+    for t in np.unique(np.linspace(1, len(grey) - 1, 8).astype(int)) if len(grey) > 1 else []:
+        followed = _followed(grey[0], grey[t], near[0] | near[t])
+        if followed is None:
+            continue
+        start, end = followed
+        if np.median(np.linalg.norm(end - start, axis=1)) > _STILL / 2:
+            return False
+    return True
+
+
 def _even(image: Frames, shown: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
     """Grey with a fixed middle, so that a lamp does not look like motion."""
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32)
@@ -192,13 +210,13 @@ def _even(image: Frames, shown: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
     return np.asarray(np.clip(grey - middle + 128, 0, 255), dtype=np.uint8)
 
 
-def _between(
-    now: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], hidden: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.float64]:
-    """Shift, turn and zoom from ``now`` to ``before``; none when too little can be tracked."""
+def _followed(
+    before: npt.NDArray[np.uint8], now: npt.NDArray[np.uint8], hidden: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None:
+    """Points (n, 2) of ``before`` and where they are ``now``; None when too few can be followed."""
     points = cv2.goodFeaturesToTrack(before, 300, 0.01, 5, mask=(~hidden).astype(np.uint8))
-    if points is None or len(points) < 12:
-        return np.eye(3)
+    if points is None or len(points) < _FEWEST:
+        return None
     follow: Any = cv2.calcOpticalFlowPyrLK
     size = (2 * _WINDOW + 1, 2 * _WINDOW + 1)
     there, forth, _ = follow(before, now, points, None, winSize=size)
@@ -206,14 +224,25 @@ def _between(
     # a point that does not come back to where it started was not followed
     good = (forth.ravel() == 1) & (again.ravel() == 1)
     good &= np.linalg.norm((back - points).reshape(-1, 2), axis=1) < 0.3
-    if good.sum() < 12:
+    if good.sum() < _FEWEST:
+        return None
+    start = np.asarray(points, np.float32).reshape(-1, 2)[good]
+    return start, there.reshape(-1, 2)[good]
+
+
+def _between(
+    now: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], hidden: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float64]:
+    """Shift, turn and zoom from ``now`` to ``before``; none when too little can be tracked."""
+    followed = _followed(before, now, hidden)
+    if followed is None:
         return np.eye(3)
-    shift = np.linalg.norm((there - points).reshape(-1, 2)[good], axis=1)
-    if np.median(shift) < 0.15:  # most of the picture stands still: so does the camera
+    start, end = followed
+    if np.median(np.linalg.norm(end - start, axis=1)) < 0.15:  # most of the picture stands still
         return np.eye(3)
     found, inliers = cv2.estimateAffinePartial2D(
-        there[good], points[good], method=cv2.RANSAC, ransacReprojThreshold=1.0
+        end, start, method=cv2.RANSAC, ransacReprojThreshold=1.0
     )
-    if found is None or inliers.sum() < 0.4 * good.sum():
+    if found is None or inliers.sum() < 0.4 * len(start):
         return np.eye(3)
     return np.vstack([np.asarray(found, dtype=np.float64), [0, 0, 1]])
