@@ -195,7 +195,7 @@ def run(
     cases: Sequence[str] = ("audio",),
     seeds: Sequence[int] = (0, 1, 2),
     methods: Sequence[str] = ("pass",),
-    steps: int = 200,
+    steps: int = 400,
     trained_attacker: bool = True,
     say: Callable[[str], None] = print,
 ) -> dict[str, Any]:
