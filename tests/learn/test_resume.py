@@ -234,7 +234,7 @@ def test_sigkill_leaves_a_run_that_resumes(tmp_path: Path, where: str) -> None:
             resume=resume,
         )
         return subprocess.run(
-            [sys.executable, "-c", script], env=environment, timeout=120
+            [sys.executable, "-c", script], env=environment, timeout=600
         ).returncode
 
     assert start(False, where) == -signal.SIGKILL
