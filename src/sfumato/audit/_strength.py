@@ -37,6 +37,7 @@ class Strength:
 def strengths(seeds: int = 8, seed: int = 0) -> Iterator[Strength]:
     """The table of the soundness notes' section 7, measured again (their column is ``reference``)."""
     generator = np.random.default_rng(seed)
+    event: Event
     references = {2_000: (0.11, 0.20, 0.29, 0.33), 20_000: (0.33, 0.45, 0.43, 0.43),
                   200_000: (0.55, 0.67, 0.65, 0.55)}  # fmt: skip
     for trials, row in references.items():
