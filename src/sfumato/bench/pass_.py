@@ -219,7 +219,7 @@ def run(
         for method in methods:
             for seed in seeds:
                 key = f"{name}/{method}/{seed}"
-                if key in stored and ("probe" in stored[key] or not trained_attacker):
+                if _finished(stored.get(key), steps, trained_attacker):
                     continue
                 say(f"{key}: fitting")
                 if method == "pass":
@@ -241,6 +241,13 @@ def run(
                 write_json(results, stored, force=True)
                 say(f"{key}: {summary(found)}")
     return stored
+
+
+def _finished(found: Mapping[str, Any] | None, steps: int, trained_attacker: bool) -> bool:
+    """A run counts as done if it was as long as asked for and attacked as asked for."""
+    if found is None or found.get("steps", steps) != steps:
+        return False
+    return "probe" in found or not trained_attacker
 
 
 def _fitted(case: Case, train: Records, seed: int, steps: int) -> tuple[Pass, float]:
