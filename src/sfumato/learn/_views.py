@@ -74,7 +74,7 @@ def public_input(
         pixels = prepare(_masked(record.x, mask), clips)
         if not (view.drop and _drops(model)):
             return pixels
-        return pixels, _public_tokens(model, prepare, mask, clips)
+        return pixels, _tokens(model, prepare.mask(mask, clips), clips)
     return prepare(view(record.x), clips)
 
 
@@ -87,7 +87,7 @@ def private_input(
     mask = _mask(record)
     if not (view.drop and _drops(model)):
         return prepare(_masked(record.x, ~mask), clips)
-    return prepare(record.x, clips), ~_public_tokens(model, prepare, mask, clips)
+    return prepare(record.x, clips), _tokens(model, ~prepare.mask(mask, clips), clips)
 
 
 def _mask(record: Record) -> Any:
@@ -113,11 +113,15 @@ def _drops(model: nn.Module) -> bool:
     return hasattr(model, "kept_tokens")
 
 
-def _public_tokens(model: nn.Module, prepare: Preparation, mask: Any, clips: int) -> Tensor:
-    seen = prepare.mask(mask, clips)
+def _tokens(model: nn.Module, seen: Tensor, clips: int) -> Tensor:
+    """Tokens with at least one pixel to see.
+
+    Any rule is safe for the public view, because its other pixels are black already (F8): a token
+    on the border shows its public pixels only.
+    """
     stacked = seen if clips > 1 else seen[None]
-    tokens: Tensor = model.kept_tokens(stacked)  # type: ignore[operator]
-    return tokens if clips > 1 else tokens[0]
+    unseen: Tensor = model.kept_tokens(~stacked)  # type: ignore[operator]
+    return ~unseen if clips > 1 else ~unseen[0]
 
 
 def stack(inputs: list[Any]) -> Any:
