@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -186,6 +187,15 @@ def test_test_runs_and_changed_files_are_not_drawn_as_promises(
     assert 'id="figure-allowed"' not in page
     assert "2 of 2 releases cannot be relied on" in page
     assert "Proven:" not in page
+
+
+@pytest.mark.parametrize(("unit", "part"), [("person", 0), ("record", 0), ("frame", 1)])
+def test_a_promise_for_a_part_is_not_taken_for_one_for_a_person(
+    release: Callable[..., Path], unit: str, part: int
+) -> None:
+    page = page_of(release(promise=replace(proven(), unit=unit, relation="replace")))
+    assert "1 of 1 releases have a proven guarantee" in page
+    assert page.count("protect a part of a recording only, not the person shown") == part
 
 
 def test_originals_are_called_so(tmp_path: Path, run: Path) -> None:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from sfumato import __version__
 from sfumato.files import refuse_overwrite, write_text
-from sfumato.privacy import Card, Guarantee, NoGuarantee, Output, format_epsilon
+from sfumato.privacy import Card, Guarantee, NoGuarantee, Output, UnitKind, format_epsilon
 from sfumato.privacy._card_words import checklist, officer_view
 from sfumato.report import _figures
 from sfumato.report._collect import Collected, Release, collect
@@ -25,6 +25,7 @@ from sfumato.report._measures import Measured
 from sfumato.report._paths import without_paths
 
 _NAMES_SHOWN = 4
+_PARTS = {UnitKind.PIXELS, UnitKind.FRAME, UnitKind.MASKED_TOKENS, UnitKind.FEATURES}
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,15 @@ def _in_short(report: Report) -> list[tuple[str, str]]:
     if tones.count("good"):
         lines.append(
             ("good", f"{tones.count('good')} of {len(releases)} releases have a proven guarantee.")
+        )
+    parts = sum(
+        isinstance(each.card.promise, Guarantee) and each.card.promise.unit.kind in _PARTS
+        for each, tone in zip(releases, tones, strict=True)
+        if tone == "good"
+    )
+    if parts:
+        lines.append(
+            ("warn", f"{parts} of these protect a part of a recording only, not the person shown.")
         )
     if none:
         lines.append(("warn", f"{none} of {len(releases)} releases have no guarantee at all."))
