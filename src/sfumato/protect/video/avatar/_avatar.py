@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.body import Light, SkinnedBody, cast_of
-from sfumato.files import refuse_overwrite
-from sfumato.media import Frame, VideoInfo, VideoWriter, open_video, staging_folder
-from sfumato.privacy import Card, NoGuarantee, Output, card_path
+from sfumato.media import Frame, VideoInfo
+from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect.video.avatar._found import Finder
 from sfumato.protect.video.avatar._imported import ImportedFinder
@@ -205,36 +203,3 @@ class Avatar(Method):
 
             self._finder = PeopleFinder()
         return self._finder
-
-    def apply(
-        self, source: str | os.PathLike[str], target: str | os.PathLike[str], *, force: bool = False
-    ) -> Promise:
-        """Protect a video file: the video, its public mask and layer, and one card for all."""
-        origin, final = Path(source), Path(target)
-        card = card_path(final)
-        for path in (final, *self.companions(final), card, card.with_suffix(".md")):
-            refuse_overwrite(path, force=force)
-        with staging_folder(final) as staging:
-            made = staging / final.name
-            promise = self._write(origin, made)
-            Card(
-                method=self.name,
-                done=f"A video was protected: {self.summary}.",
-                promise=promise,
-                outputs=tuple(Output.of(path) for path in (made, *self.companions(made))),
-                settings=self.settings,
-            ).write(made)
-            # the video last: it is never seen without its card
-            for path in sorted(staging.iterdir(), key=lambda path: path.name == final.name):
-                refuse_overwrite(final.with_name(path.name), force=force)
-                os.replace(path, final.with_name(path.name))
-        return promise
-
-    def _write(self, origin: Path, made: Path) -> Promise:
-        codec = "ffv1" if made.suffix.lower() == ".mkv" else "h264"
-        with open_video(origin) as reader:
-            info = reader.info
-            with VideoWriter(made, info, codec=codec) as video, self.beside(made, info):
-                for frame in self.frames(reader):
-                    video.write(frame.image, frame.pts)
-            return self.promise(Shape(info.height, info.width, video.frames_written))
