@@ -17,6 +17,7 @@ from sfumato.ledger import Ledger
 from sfumato.media import Frame, VideoWriter, open_video, read_image, write_image
 from sfumato.privacy import Guarantee, NoGuarantee, card_path, check_outputs, read_card
 from sfumato.protect import Method, OutputSettings, Promise, Shape, release
+from sfumato.protect._chain import Chain
 from sfumato.protect._command import Order, carry_out, dry_run_report
 from sfumato.protect._release import narrowed_by_sound
 from sfumato.protect.video import VideoDprp
@@ -216,3 +217,38 @@ def test_output_can_be_lossless(tmp_path: Path) -> None:
         expected = [frame.image for frame in dprp(seed=1).frames(reader)]
     np.testing.assert_array_equal(np.stack(frames), np.stack(expected))
     assert "seeded" in card_path(one).read_text()
+
+
+class Layered(Failing):
+    """Writes a second file along with the video."""
+
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        return frames
+
+    def companions(self, video: Path) -> tuple[Path, ...]:
+        return (video.with_name(f"{video.stem}.layer.txt"),)
+
+    @contextmanager
+    def beside(self, video: Path, info: Any) -> Iterator[None]:
+        yield
+        self.companions(video)[0].write_text(f"{info.width} wide")
+
+
+def test_what_belongs_beside_a_video_is_released_with_it_under_one_card(tmp_path: Path) -> None:
+    source = write_video(tmp_path / "in.mp4")
+    target = tmp_path / "out" / "clip.mp4"
+    release(Layered(), source, target)
+    assert (tmp_path / "out" / "clip.layer.txt").read_text() == "32 wide"
+    assert len(read_card(target).outputs) == 2
+    check_outputs(read_card(target), target.parent)
+    target.unlink()
+    with pytest.raises(SfumatoError, match="--force"):
+        release(Layered(), source, target)
+
+
+def test_layers_of_a_stage_do_not_get_past_the_noise_that_follows(tmp_path: Path) -> None:
+    source = write_video(tmp_path / "in.mp4")
+    chained = Chain([Layered(), dprp(unit="video")])
+    release(chained, source, tmp_path / "out" / "clip.mp4")
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"clip.mp4", "clip.mp4.card.json", "clip.mp4.card.md"}

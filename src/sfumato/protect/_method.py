@@ -6,13 +6,14 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 from sfumato.errors import SfumatoError
-from sfumato.media import Frame
+from sfumato.media import Frame, VideoInfo
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness
 
 Promise = Guarantee | NoGuarantee
@@ -106,6 +107,14 @@ class Method(ABC):
     def remarks(self, shape: Shape) -> list[str]:
         """What an honest tool says before it runs; from settings and public priors only (R12)."""
         return []
+
+    def beside(self, video: Path, info: VideoInfo) -> AbstractContextManager[object]:
+        """While this lasts, what belongs beside ``video`` is written along with the stream."""
+        return nullcontext()
+
+    def companions(self, video: Path) -> tuple[Path, ...]:
+        """The other files that are released with ``video``; its card covers them too."""
+        return ()
 
     def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
         """Look at a finished file before it is released; raise and nothing is.

@@ -12,6 +12,7 @@ from sfumato.protect._method import Method, ProtectError
 
 _METHODS: dict[str, str] = {
     "appearance-free": "sfumato.protect.video:AppearanceFree",
+    "avatar": "sfumato.protect.video.avatar:Avatar",
     "blur": "sfumato.protect.video:Blur",
     "dp-image": "sfumato.protect.video:DpImage",
     "dppix": "sfumato.protect.video:DpPix",

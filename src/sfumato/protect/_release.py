@@ -72,9 +72,10 @@ def release(
     """
     how = output or OutputSettings()
     source, target = Path(source), Path(target)
-    for path in (target, card_path(target), card_path(target).with_suffix(".md")):
-        refuse_overwrite(path, force=force)
     is_picture = source.suffix.lower() in IMAGE_SUFFIXES
+    beside = () if is_picture else method.companions(target)
+    for path in (target, *beside, card_path(target), card_path(target).with_suffix(".md")):
+        refuse_overwrite(path, force=force)
     if is_picture != (target.suffix.lower() in IMAGE_SUFFIXES):
         raise ProtectError(
             "Expected a picture as output for a picture and a video for a video, got "
@@ -94,12 +95,16 @@ def release(
                 method=method.name,
                 done=f"{'A picture' if is_picture else 'A video'} was protected: {method.summary}.",
                 promise=promise,
-                outputs=(Output.of(made),),
+                outputs=tuple(Output.of(path) for path in (made, *_beside(made, beside))),
                 settings=method.settings | {"codec": how.codec, "keep_audio": how.keep_audio},
             )
             card.write(made)
         _publish(staging, target, force)
     return promise
+
+
+def _beside(made: Path, companions: tuple[Path, ...]) -> list[Path]:
+    return [made.with_name(path.name) for path in companions]
 
 
 def _checked(method: Method, source: Path, made: Path, shape: Shape, how: OutputSettings) -> None:
@@ -108,7 +113,8 @@ def _checked(method: Method, source: Path, made: Path, shape: Shape, how: Output
         try:
             method.check_output(source, made, tolerant=how.tolerant)
         except StillVisibleError:
-            made.unlink()
+            for path in (made, *method.companions(made)):
+                path.unlink(missing_ok=True)
             _make(method, source, made, shape, how)
         else:
             return
@@ -154,9 +160,12 @@ def _video(method: Method, source: Path, made: Path, shape: Shape, how: OutputSe
                 came += 1
                 yield frame
 
-        with VideoWriter(
-            made, reader.info, codec=how.codec, quality=how.quality, keep_audio_from=audio
-        ) as writer:
+        with (
+            VideoWriter(
+                made, reader.info, codec=how.codec, quality=how.quality, keep_audio_from=audio
+            ) as writer,
+            method.beside(made, reader.info),
+        ):
             for frame in method.frames(counted(), count=shape.frames):
                 writer.write(frame.image, frame.pts)
             if writer.frames_written != came:
