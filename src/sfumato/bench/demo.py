@@ -15,8 +15,9 @@ from typing import Any
 import torch
 
 from sfumato import protect, stage
+from sfumato.audit import audit_guarantee, write_verdict
 from sfumato.data import ArrayRecords, Records
-from sfumato.data._stage import staged as staged_records
+from sfumato.data import staged as staged_records
 from sfumato.errors import SfumatoError
 from sfumato.learn import Adam, MaskedPixels, Plan, Run, VideoClips, train
 from sfumato.ledger import Ledger
@@ -72,8 +73,15 @@ def run(out: Path, *, clip: Path | None, force: bool, say: Say) -> Summary:
         if name in protect.methods():
             _protect(source, out, name, settings, ledger, summary, force, say)
     summary.budget = str(ledger.show("demo"))
+    say("3. Audit: try to refute what is proven.")
+    for made in summary.releases:
+        if made["proven"]:
+            verdict = audit_guarantee(out / made["output"], trials=20_000)
+            write_verdict(verdict, out / made["output"], force=force)
+            made["refuted"] = verdict.refuted
+            say(f"   {made['method']}: {'REFUTED' if verdict.refuted else 'not refuted'}")
     say(
-        f"3. Train on staged clips at epsilon {EPSILON:g}: the whole clip private, or the room only."
+        f"4. Train on staged clips at epsilon {EPSILON:g}: the whole clip private, or the room only."
     )
     _train_all(summary, say)
     return summary

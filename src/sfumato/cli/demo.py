@@ -21,10 +21,13 @@ def demo(
 ) -> None:
     """Stage people, protect them four ways, count the budget, train two ways, and say what is proven."""
     from sfumato.bench import demo as steps
+    from sfumato.report import write_report
 
     def say(sentence: str) -> None:
         if not as_json:
             print(sentence, flush=True)
 
     summary = steps.run(out, clip=clip, force=force, say=say)
+    say("5. Report: report.html, for an officer and an engineer.")
+    write_report([out / name for name in summary.files], out / "report.html", force=force)
     emit(as_json, asdict(summary), *steps.words(summary, out))

@@ -36,6 +36,7 @@ from sfumato.data._problems import Problems
 from sfumato.data._records import ArrayRecords, Record, Records, RecordsError, Subset
 from sfumato.data._rooms import UtdMhad, airtlab, utd_mhad
 from sfumato.data._sensors import Windows, magnitudes, motion_sense, sisfall, windows_of
+from sfumato.data._stage import StagedFolder, staged
 from sfumato.data._videos import Sampling, VideoItem, VideoRecords, sampled_frames, video_folder
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "RecordsError",
     "Sampling",
     "Spoken",
+    "StagedFolder",
     "Subset",
     "UtdMhad",
     "VideoItem",
@@ -86,6 +88,7 @@ __all__ = [
     "pckh",
     "sampled_frames",
     "sisfall",
+    "staged",
     "torso_size",
     "toyota_smarthome",
     "translate",

@@ -22,12 +22,12 @@ from sfumato.data import (
     ArrayRecords,
     Records,
     Sampling,
+    StagedFolder,
     hmdb51,
     ucf101,
     utd_mhad,
     video_folder,
 )
-from sfumato.data._stage import StagedFolder
 from sfumato.files import atomic_output, refuse_overwrite, sha256, write_json, write_text
 from sfumato.learn._config import ConfigError, DataConfig, TrainConfig
 from sfumato.learn._features import Blur, FeatureMap, LowFrequency, Pixelate
