@@ -24,8 +24,16 @@ lint: $(STAMP)dev
 unit: $(STAMP)dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $${SFUMATO_TEST_WORKERS:-2} --dist loadfile
 
+# Speeds are ratios measured side by side in one process; run them on an idle machine.
 bench: $(STAMP)dev
 	$(BIN)/python -m bench.accounting
+	$(BIN)/sfumato bench methods --out results/methods.json --force
+	$(BIN)/sfumato bench protect --out results/protect.json --force
+	$(BIN)/sfumato bench speed --out results/speed.json --force
+
+# Every seeded bug must be caught by a test of behaviour.
+mutants: $(STAMP)dev
+	$(BIN)/python -m mutants
 
 docs: $(STAMP)dev
 	$(BIN)/python docs/generate.py
