@@ -1,0 +1,35 @@
+"""Blur with the bundled detectors on real people: no original face is left to be found."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from sfumato import people, store
+from sfumato.media import VideoWriter, open_video
+from sfumato.protect import release
+from sfumato.protect.video import Blur, faces_left
+
+pytestmark = [pytest.mark.models, pytest.mark.real_data]
+
+
+def test_no_original_face_is_found_after_blur(real_data: Path, tmp_path: Path) -> None:
+    clip, source = real_data / "clips" / "arm_wrestling.mp4", tmp_path / "in.mkv"
+    if not clip.exists():
+        pytest.skip("no clip arm_wrestling.mp4 in the real data")
+    with (
+        open_video(clip, tolerant=True) as video,
+        VideoWriter(source, video.info, codec="ffv1") as writer,
+    ):
+        for frame in islice(video, 3):
+            writer.write(frame.image, frame.pts)
+    try:
+        first = people.face_detector("centerface")
+    except (store.DownloadError, store.OfflineError) as error:
+        pytest.skip(f"the models cannot be had here: {error}")
+    with open_video(source) as video:
+        assert all(first.detect(frame.image) for frame in video), "the original shows faces"
+    release(Blur(), source, tmp_path / "out.mp4")
+    assert list(faces_left(source, tmp_path / "out.mp4", second="centerface")) == []
