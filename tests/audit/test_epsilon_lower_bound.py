@@ -95,7 +95,7 @@ def test_white_box_canary_reaches_the_fractions(
         epsilon_lower_bound(
             *simulated_scores(event, "add-remove", 20_000, generator), delta=DELTA
         ).epsilon
-        for _ in range(2 if steps > 100 else 4)
+        for _ in range(3 if steps > 100 else 10)
     ]
     assert np.mean(found) / proven >= fraction
     assert max(found) <= proven

@@ -74,7 +74,7 @@ def test_a_right_training_stands_and_wrong_noise_falls(
         relation="add-remove", unit="record",
     )  # fmt: skip
     output = carded(tmp_path, plan.guarantee, "dp-sgd")
-    verdict = audit_guarantee(output, trials=4000)
+    verdict = audit_guarantee(output, trials=4000, generator=np.random.default_rng(1))
     assert not verdict.refuted, str(verdict)
     assert len(verdict.attacks) == 2
     assert len(verdict.findings) == 4
@@ -83,7 +83,7 @@ def test_a_right_training_stands_and_wrong_noise_falls(
 
     real = noise_module.GaussianNoise.draw
     monkeypatch.setattr(noise_module.GaussianNoise, "draw", lambda self, n: real(self, n) * 0.8)
-    broken = audit_guarantee(output, trials=2000)
+    broken = audit_guarantee(output, trials=2000, generator=np.random.default_rng(1))
     assert broken.refuted
     assert "REFUTED" in str(broken)
 
@@ -93,23 +93,23 @@ def test_an_accountant_that_understates_is_refuted(
 ) -> None:
     """The simulation follows what was done, so a curve that is too low does not survive it."""
     output = carded(tmp_path, guarantee(Gaussian(2.0, Bounds.DIFFERENCE)))
-    assert not audit_guarantee(output, trials=20_000).refuted
+    assert not audit_guarantee(output, trials=20_000, generator=np.random.default_rng(1)).refuted
     real = verdict_module.delta_of
     monkeypatch.setattr(verdict_module, "delta_of", lambda *args: 0.8 * real(*args))
-    assert audit_guarantee(output, trials=20_000).refuted
+    assert audit_guarantee(output, trials=20_000, generator=np.random.default_rng(1)).refuted
 
 
 def test_a_release_is_audited_from_its_settings(
     dprp_release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verdict = audit_guarantee(dprp_release, trials=4000)
+    verdict = audit_guarantee(dprp_release, trials=4000, generator=np.random.default_rng(1))
     assert not verdict.refuted, str(verdict)
     assert [attack.target for attack in verdict.attacks] == ["Accounting", "Release code"]
     assert verdict.attacks[1].bound.epsilon > 0.5
     assert len(verdict.findings) == 3
     real = Dct3.analyse
     monkeypatch.setattr(Dct3, "analyse", lambda self, block: 2 * real(self, block))
-    broken = audit_guarantee(dprp_release, trials=4000)
+    broken = audit_guarantee(dprp_release, trials=4000, generator=np.random.default_rng(1))
     wrong = [finding.check for finding in broken.findings if not finding.conforms]
     assert wrong == ["operator norm of the basis dct"]
 
@@ -131,10 +131,24 @@ def test_a_stream_that_was_never_opened_needs_no_simulation(tmp_path: Path) -> N
 
 def test_what_was_not_run_is_listed(tmp_path: Path) -> None:
     verdict = audit_guarantee(
-        carded(tmp_path, guarantee(ExponentialChoice(1.0), delta=0.0)), trials=2000
+        carded(tmp_path, guarantee(ExponentialChoice(1.0), delta=0.0)),
+        trials=2000,
+        generator=np.random.default_rng(1),
     )
     assert any("code of any" in reason for reason in verdict.not_run)
     assert 0.5 < verdict.attacks[0].bound.epsilon <= 1.0
+
+
+def test_the_promise_of_a_release_of_records_is_read(tmp_path: Path) -> None:
+    stored = tmp_path / "promise.json"
+    stored.write_text(
+        json.dumps({"promise": guarantee(ExponentialChoice(1.0), delta=0.0).to_json()})
+    )
+    verdict = audit_guarantee(stored, trials=2000, generator=np.random.default_rng(1))
+    assert 0.5 < verdict.attacks[0].bound.epsilon <= 1.0
+    stored.write_text("{}")
+    with pytest.raises(SfumatoError, match=r"promise\.json"):
+        audit_guarantee(stored)
 
 
 def test_the_verdict_lies_beside_the_card_and_is_not_overwritten(tmp_path: Path) -> None:
@@ -153,7 +167,9 @@ def test_the_verdict_lies_beside_the_card_and_is_not_overwritten(tmp_path: Path)
     again = runner.invoke(app, ["guarantee", str(output), "--trials", "1000"])
     assert isinstance(again.exception, SfumatoError)
     with pytest.raises(SfumatoError):
-        write_verdict(audit_guarantee(output, trials=1000), output)
+        write_verdict(
+            audit_guarantee(output, trials=1000, generator=np.random.default_rng(1)), output
+        )
     forced = runner.invoke(app, ["guarantee", f"{output}.card.json", "--trials", "1000", "--force"])
     assert forced.exit_code == 0
     assert verdict_paths(f"{output}.card.json") == (machine, words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ from sfumato.privacy import (
     delta_of,
     epsilon_of,
     format_epsilon,
+    promise_from_json,
     read_card,
 )
 from sfumato.protect._release import shape_of
@@ -43,6 +45,7 @@ from sfumato.protect.video._extent import unit_extent
 
 # Steps of a training that are really run; a longer one is audited by its first steps.
 MOST_STEPS = 100
+PROMISE = "promise.json"
 CURVE = (0.0, 0.1, 0.3)
 CURVE_CONFIDENCE = 0.999
 _DISTINGUISHER_DRAWS = 40_000_000
@@ -157,26 +160,48 @@ def audit_guarantee(
     trials: int = 20_000,
     confidence: float = 0.95,
     progress: Callable[[str], None] | None = None,
+    generator: np.random.Generator | None = None,
 ) -> Verdict:
-    """Read the card at ``path`` (or beside that output) and try to refute its promise."""
-    card = read_card(path)
-    if isinstance(card.promise, NoGuarantee):
-        return Verdict(card.promise)
+    """Try to refute the promise of a card, of the output beside it, or of a ``promise.json``.
+
+    | what the promise says | what is run beside the simulation of its event |
+    | --- | --- |
+    | a training with Poisson batches | canaries and conformance of the training code |
+    | ``dprp`` with its output beside the card | basis, noise and distinguisher of the release code |
+    | anything else | nothing, and the verdict says so |
+    | no guarantee | nothing: there is none to falsify |
+    """
+    named = Path(path)
+    card = None if named.name == PROMISE else read_card(named)
+    promise = _stored_promise(named) if card is None else card.promise
+    if isinstance(promise, NoGuarantee):
+        return Verdict(promise)
     say = progress or (lambda sentence: None)
-    verdict = Verdict(card.promise)
-    _simulate(verdict, card.promise, trials, confidence, say)
-    step = _training_step(card.promise)
+    verdict = Verdict(promise)
+    _simulate(verdict, promise, trials, confidence, generator or np.random.default_rng(), say)
+    step = _training_step(promise)
     if step is not None:
         say("running the training step with canaries")
-        _train(verdict, card.promise, step, confidence)
-    elif card.method == VideoDprp.name:
+        _train(verdict, promise, step, confidence)
+    elif card is not None and card.method == VideoDprp.name:
         say("releasing test pictures with the card's settings")
-        _release(verdict, card, Path(path), confidence)
-    elif not isinstance(card.promise.event, NoAccess):
+        _release(verdict, card, named, confidence)
+    elif not isinstance(promise.event, NoAccess):
+        what = promise.mechanism if card is None else card.method
         verdict.not_run.append(
-            f"the code of {card.method}; its event was simulated from its description alone"
+            f"the code of {what}; its event was simulated from its description alone"
         )
     return verdict
+
+
+def _stored_promise(path: Path) -> Guarantee | NoGuarantee:
+    """The promise of a release of records, which has no card of its own."""
+    try:
+        return promise_from_json(json.loads(path.read_text(encoding="utf-8"))["promise"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise AuditError(
+            f"Expected a release's {PROMISE}, got a file that is not one ({type(error).__name__})."
+        ) from None
 
 
 def verdict_paths(card: str | Path) -> tuple[Path, Path]:
@@ -201,6 +226,7 @@ def _simulate(
     promise: Guarantee,
     trials: int,
     confidence: float,
+    generator: np.random.Generator,
     say: Callable[[str], None],
 ) -> None:
     event = promise.event
@@ -210,7 +236,7 @@ def _simulate(
     count = affordable_trials(event, trials)
     say(f"simulating {count} runs on each of two neighbours")
     try:
-        first, second = simulated_scores(event, promise.relation, count, np.random.default_rng())
+        first, second = simulated_scores(event, promise.relation, count, generator)
     except AuditError as error:
         verdict.not_run.append(f"a simulation ({error})")
         return
