@@ -76,11 +76,12 @@ def _steps(rounds: int) -> dict[str, Any]:
     else:
         contenders += [Contender(name, step) for name, step in peers.items()]
     error = _largest_error(model, x, y)
+    _private_step(model, x, y)
+    choice = route_of(model)
     race(contenders, rounds)
     plain = contenders[0].best
     rows = [{"name": c.name, "milliseconds": 1e3 * c.best, "ratio": c.best / plain}
             for c in contenders]  # fmt: skip
-    choice = route_of(model)
     answer: dict[str, Any] = {
         "steps": rows, "largest_error": error, "notes": notes,
         "route": None if choice is None else choice.route.value,
