@@ -13,9 +13,15 @@ _WHOLE_UNITS = {UnitKind.RECORD, UnitKind.CLIP, UnitKind.VIDEO, UnitKind.PERSON}
 def officer_view(promise: Guarantee | NoGuarantee) -> dict[str, str]:
     """The three risks of the WP29 opinion on anonymisation (05/2014), answered for this promise."""
     if isinstance(promise, NoGuarantee):
-        return dict.fromkeys(("singling out", "linkability", "inference"), "Not excluded by proof. See the audit's measured result, if there is one.")
+        return dict.fromkeys(
+            ("singling out", "linkability", "inference"),
+            "Not excluded by proof. See the audit's measured result, if there is one.",
+        )
     if not promise.is_private:
-        return dict.fromkeys(("singling out", "linkability", "inference"), "Not excluded: the noise came from a seed (a test run).")
+        return dict.fromkeys(
+            ("singling out", "linkability", "inference"),
+            "Not excluded: the noise came from a seed (a test run).",
+        )
     one = promise.unit.sentence
     power = format_rate(promise.attacker_power(0.01))
     if promise.unit.kind in _PERSON_UNITS:
