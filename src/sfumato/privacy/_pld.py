@@ -171,7 +171,8 @@ def _log_moment(
     The exponential of a grid is a product of two short ones, so this is a matrix-vector product.
     """
     total = 0.0
-    inner = np.exp(rate * interval * np.arange(_BLOCK))
+    with np.errstate(over="ignore"):
+        inner = np.exp(rate * interval * np.arange(_BLOCK))
     if not math.isfinite(inner[-1]) or inner[-1] == 0:
         return math.inf
     for blocks, start, times in supports:

@@ -21,7 +21,8 @@ def registry_entry(
     if not promise.is_private:
         raise CardError("A seeded run is not private and cannot be registered.")
     answers = checklist(card)
-    kind = "Machine learning model" if "model" in card.settings else "Dataset"
+    is_model = any(output.name.endswith(".safetensors") for output in card.outputs)
+    kind = "Machine learning model" if is_model else "Dataset"
     entry: dict[str, Any] = {
         "status": "Draft",
         "tier": 3,
