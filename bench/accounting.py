@@ -94,7 +94,9 @@ def best_of(times: int, call: Callable[[], float]) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="five rows, one repeat")
-    quick = parser.parse_args().quick
+    parser.add_argument("--peer-repeats", type=int, default=2, help="how often the peer may try")
+    options = parser.parse_args()
+    quick = options.quick
     rows = []
     print(
         f"{'row':10} {'eps':>5} {'relation':11} {'peer s':>8} {'ours s':>8} {'times':>6}  multipliers"
@@ -109,7 +111,7 @@ def main() -> None:
                 repeats = 1 if quick else 3
                 ours, noise = best_of(repeats, lambda: calibrate_dpsgd(*arguments))  # noqa: B023
                 theirs, reference = best_of(
-                    1 if quick else 2,
+                    1 if quick else options.peer_repeats,
                     lambda: peer(*arguments, noise),  # noqa: B023
                 )
                 rows.append(
