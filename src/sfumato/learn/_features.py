@@ -7,6 +7,7 @@ it is hard to invert: each says how much it keeps and whether two different reco
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -48,14 +49,14 @@ class Invertibility:
 
 
 @dataclass(frozen=True)
-class FeatureMap:
+class FeatureMap(ABC):
     """Base of the closed set of maps: ``psi(x)`` has the shape and type of ``x``."""
 
     kind: ClassVar[str] = ""
 
     @property
-    def name(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def name(self) -> str: ...
 
     @property
     def warning(self) -> str | None:
@@ -69,12 +70,12 @@ class FeatureMap:
             return np.clip(np.rint(out), 0, 255).astype(np.uint8)
         return out.astype(x.dtype)
 
-    def _apply(self, x: Array, axes: tuple[int, ...]) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def _apply(self, x: Array, axes: tuple[int, ...]) -> Array: ...
 
+    @abstractmethod
     def invertibility(self, shape: tuple[int, ...]) -> Invertibility:
         """For records of this shape."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,15 @@ import numpy.typing as npt
 
 from sfumato.media import Frame, Image
 from sfumato.privacy import Bounds, Gaussian, Guarantee, Relation, Unit, calibrate_gaussian
-from sfumato.protect._method import Method, Promise, ProtectError, Shape
+from sfumato.protect._method import Promise, ProtectError, Shape
 from sfumato.protect.video._bases import CHANNELS
-from sfumato.protect.video._extent import covers_every_frame, unit_extent
+from sfumato.protect.video._extent import (
+    BLIND_SETTINGS,
+    NOT_COVERED,
+    PUBLIC,
+    UnitMethod,
+    unit_extent,
+)
 from sfumato.protect.video._latent import Latent, dct_latent
 
 Code = npt.NDArray[np.float64]
@@ -23,7 +29,7 @@ Code = npt.NDArray[np.float64]
 _ROUNDING = 1 + 1e-9
 
 
-class DpImage(Method):
+class DpImage(UnitMethod):
     """Noise on a latent whose norm is clipped, so that the encoder may be anything public.
 
     Guarantee: (epsilon, delta)-DP for the stated unit under replace. Whatever changes in a frame, its
@@ -53,12 +59,10 @@ class DpImage(Method):
         clip: float = 45.0,
         seed: int | None = None,
     ) -> None:
-        super().__init__(seed=seed)
+        super().__init__(unit=unit, relation=relation, seed=seed)
         if not 0 < clip < float("inf"):
             raise ProtectError(f"Expected clip > 0 (grey levels a pixel), got {clip!r}.")
         self.epsilon, self.delta, self.clip = epsilon, delta, float(clip)
-        self.unit, self.relation = Unit.parse(unit), Relation.parse(relation)
-        self.unit.check(self.relation)
         self.multiplier = calibrate_gaussian(epsilon, delta)
         if encoder is None:
             self.latent = dct_latent()
@@ -68,10 +72,6 @@ class DpImage(Method):
     @property
     def lookahead(self) -> int:
         return 0
-
-    @property
-    def needs_length(self) -> bool:
-        return covers_every_frame(self.unit)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -111,15 +111,12 @@ class DpImage(Method):
             delta=self.delta,
             event=Gaussian(self.scale(shape) / self.sensitivity(shape), Bounds.DIFFERENCE),
             accountant="analytic-gaussian",
-            public=("the size and length of the recording", "all settings", "the encoder"),
+            public=(*PUBLIC, "the encoder"),
             assumptions=(
                 f"the encoder was learned from {self.latent.learned_from}",
-                "settings were chosen without looking at the recording",
+                BLIND_SETTINGS,
             ),
-            not_covered=(
-                "the same person or scene in other frames or recordings than the unit covers",
-                "floating-point attacks on the noise",
-            ),
+            not_covered=NOT_COVERED,
             randomness=self.randomness.label,
         )
 

@@ -18,7 +18,7 @@ from sfumato.privacy import (
     Unit,
     calibrate_gaussian,
 )
-from sfumato.protect._method import Method, Promise, ProtectError, Shape
+from sfumato.protect._method import Promise, ProtectError, Shape
 from sfumato.protect.video._bases import (
     CHANNELS,
     Basis,
@@ -28,13 +28,20 @@ from sfumato.protect.video._bases import (
     johnson_lindenstrauss,
 )
 from sfumato.protect.video._dprp_published import published_k, published_noise
-from sfumato.protect.video._extent import covers_every_frame, unit_extent
+from sfumato.protect.video._extent import (
+    A_PIXEL,
+    BLIND_SETTINGS,
+    NOT_COVERED,
+    PUBLIC,
+    UnitMethod,
+    unit_extent,
+)
 from sfumato.protect.video._noisy_blocks import PEAK, NoisyBlocks, Prediction, predict_dct, smoothed
 
 BASES = ("dct", "srht", "gaussian")
 
 
-class VideoDprp(Method):
+class VideoDprp(UnitMethod):
     """Noise on the low-dimensional coefficients of a video.
 
     Guarantee: (epsilon, delta)-DP for the stated unit of pixels under replace, by the analytic
@@ -73,7 +80,7 @@ class VideoDprp(Method):
         b: float = 0.8,
         seed: int | None = None,
     ) -> None:
-        super().__init__(seed=seed)
+        super().__init__(unit=unit, relation=relation, seed=seed)
         if basis not in BASES:
             raise ProtectError(f"Expected a basis out of {', '.join(BASES)}, got {basis!r}.")
         if calibration not in {"sound", "published"}:
@@ -93,8 +100,6 @@ class VideoDprp(Method):
                 f"block={block}, kept_frames={kept_frames}, kept_size={kept_size}, k={k}."
             )
         self.epsilon, self.delta = epsilon, delta
-        self.unit, self.relation = Unit.parse(unit), Relation.parse(relation)
-        self.unit.check(self.relation)
         self.basis_name = basis
         self.block, self.kept_frames, self.kept_size, self.k = block, kept_frames, kept_size, k
         self.shrink, self.calibration, self.b = shrink, calibration, b
@@ -111,7 +116,7 @@ class VideoDprp(Method):
 
     @property
     def needs_length(self) -> bool:
-        return covers_every_frame(self.unit) or self.clips is not None
+        return super().needs_length or self.clips is not None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -183,15 +188,9 @@ class VideoDprp(Method):
             delta=self.delta,
             event=Gaussian(self.scale(shape) / self.sensitivity(shape, unit), Bounds.DIFFERENCE),
             accountant="analytic-gaussian",
-            public=("the size and length of the recording", "all settings"),
-            assumptions=(
-                "a pixel is one pixel of the decoded 8-bit RGB picture",
-                "settings were chosen without looking at the recording",
-            ),
-            not_covered=(
-                "the same person or scene in other frames or recordings than the unit covers",
-                "floating-point attacks on the noise",
-            ),
+            public=PUBLIC,
+            assumptions=(A_PIXEL, BLIND_SETTINGS),
+            not_covered=NOT_COVERED,
             randomness=self.randomness.label,
         )
 

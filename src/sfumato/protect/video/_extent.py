@@ -1,14 +1,28 @@
-"""How much of a recording a unit may change: so many pixels in so many frames."""
+"""What the noisy methods share: a unit with its extent, and the words of their promises."""
 
 from __future__ import annotations
 
-from sfumato.privacy import Unit, UnitKind
-from sfumato.protect._method import ProtectError, Shape
+from sfumato.privacy import Relation, Unit, UnitKind
+from sfumato.protect._method import Method, ProtectError, Shape
+
+PUBLIC = ("the size and length of the recording", "all settings")
+A_PIXEL = "a pixel is one pixel of the decoded 8-bit RGB picture"
+BLIND_SETTINGS = "settings were chosen without looking at the recording"
+ELSEWHERE = "the same person or scene in other frames or recordings than the unit covers"
+NOT_COVERED = (ELSEWHERE, "floating-point attacks on the noise")
 
 
-def covers_every_frame(unit: Unit) -> bool:
-    """Whether the number of frames must be known before anything can be promised."""
-    return unit.kind in {UnitKind.CLIP, UnitKind.VIDEO}
+class UnitMethod(Method):
+    """A method whose noise is calibrated for a unit of pixels under a relation."""
+
+    def __init__(self, *, unit: Unit | str, relation: Relation | str, seed: int | None) -> None:
+        super().__init__(seed=seed)
+        self.unit, self.relation = Unit.parse(unit), Relation.parse(relation)
+        self.unit.check(self.relation)
+
+    @property
+    def needs_length(self) -> bool:
+        return self.unit.kind in {UnitKind.CLIP, UnitKind.VIDEO}
 
 
 def unit_extent(unit: Unit, shape: Shape) -> tuple[int, int]:

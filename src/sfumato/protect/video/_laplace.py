@@ -8,16 +8,23 @@ from typing import Any, ClassVar
 
 from sfumato.media import Frame
 from sfumato.privacy import Bounds, Guarantee, Laplace, Relation, Unit
-from sfumato.protect._method import Method, Promise, ProtectError, Shape
+from sfumato.protect._method import Promise, ProtectError, Shape
 from sfumato.protect.video._block_mean import BlockMean
-from sfumato.protect.video._extent import covers_every_frame, unit_extent
+from sfumato.protect.video._extent import (
+    A_PIXEL,
+    BLIND_SETTINGS,
+    NOT_COVERED,
+    PUBLIC,
+    UnitMethod,
+    unit_extent,
+)
 from sfumato.protect.video._noisy_blocks import PEAK, NoisyBlocks
 
 # float32 sums of means may be off by this part; the noise is widened accordingly
 _ROUNDING = 1 + 1e-6
 
 
-class LaplaceNoise(Method):
+class LaplaceNoise(UnitMethod):
     """Laplace noise on every value of every pixel.
 
     Guarantee: epsilon-DP (delta 0) for the stated unit under replace: m pixels in n frames move the
@@ -41,21 +48,15 @@ class LaplaceNoise(Method):
         relation: Relation | str = Relation.REPLACE,
         seed: int | None = None,
     ) -> None:
-        super().__init__(seed=seed)
+        super().__init__(unit=unit, relation=relation, seed=seed)
         if not 0 < epsilon < float("inf"):
             raise ProtectError(f"Expected epsilon > 0 and finite, got {epsilon!r}.")
         self.epsilon = epsilon
-        self.unit, self.relation = Unit.parse(unit), Relation.parse(relation)
-        self.unit.check(self.relation)
         self.block_size = 1
 
     @property
     def lookahead(self) -> int:
         return 1
-
-    @property
-    def needs_length(self) -> bool:
-        return covers_every_frame(self.unit)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -84,15 +85,9 @@ class LaplaceNoise(Method):
             delta=0.0,
             event=Laplace(self.scale(shape) / self.sensitivity(shape), Bounds.DIFFERENCE),
             accountant="pld",
-            public=("the size and length of the recording", "all settings"),
-            assumptions=(
-                "a pixel is one pixel of the decoded 8-bit RGB picture",
-                "settings were chosen without looking at the recording",
-            ),
-            not_covered=(
-                "the same person or scene in other frames or recordings than the unit covers",
-                "floating-point attacks on the noise",
-            ),
+            public=PUBLIC,
+            assumptions=(A_PIXEL, BLIND_SETTINGS),
+            not_covered=NOT_COVERED,
             randomness=self.randomness.label,
         )
 

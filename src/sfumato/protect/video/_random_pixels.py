@@ -21,17 +21,22 @@ from sfumato.privacy import (
     Unit,
     calibrate_event,
 )
-from sfumato.protect._method import Method, Promise, ProtectError, Shape
+from sfumato.protect._method import Promise, ProtectError, Shape
 from sfumato.protect.video._bases import CHANNELS
-from sfumato.protect.video._extent import covers_every_frame, unit_extent
+from sfumato.protect.video._extent import (
+    A_PIXEL,
+    BLIND_SETTINGS,
+    ELSEWHERE,
+    PUBLIC,
+    UnitMethod,
+    unit_extent,
+)
 
 LEVELS = 256
 GREY = np.uint8(127)
-_NOT_COVERED = ("the same person or scene in other frames or recordings than the unit covers",)
-_PUBLIC = ("the size and length of the recording", "all settings")
 
 
-class Snow(Method):
+class Snow(UnitMethod):
     """Snow: every pixel becomes grey with probability p and is shown as it is otherwise.
 
     Guarantee: (0, 1 - p)-DP for one pixel under replace, and (0, 1 - p^(m n)) for m pixels in n
@@ -56,20 +61,14 @@ class Snow(Method):
         relation: Relation | str = Relation.REPLACE,
         seed: int | None = None,
     ) -> None:
-        super().__init__(seed=seed)
+        super().__init__(unit=unit, relation=relation, seed=seed)
         if not 0 < p <= 1:
             raise ProtectError(f"Expected a probability p in (0, 1], got {p!r}.")
         self.p = float(p)
-        self.unit, self.relation = Unit.parse(unit), Relation.parse(relation)
-        self.unit.check(self.relation)
 
     @property
     def lookahead(self) -> int:
         return 0
-
-    @property
-    def needs_length(self) -> bool:
-        return covers_every_frame(self.unit)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -86,7 +85,7 @@ class Snow(Method):
             return NoGuarantee(
                 mechanism=self.summary,
                 reason=f"Some pixel of {self.unit.sentence} is almost surely shown as it is.",
-                not_covered=_NOT_COVERED,
+                not_covered=(ELSEWHERE,),
                 randomness=self.randomness.label,
             )
         return Guarantee(
@@ -97,9 +96,9 @@ class Snow(Method):
             delta=delta + (1e-9 if delta else 0.0),
             event=ApproximateRelease(0.0, delta, self.name),
             accountant="pld",
-            public=_PUBLIC,
-            assumptions=("a pixel is one pixel of the decoded 8-bit RGB picture",),
-            not_covered=_NOT_COVERED,
+            public=PUBLIC,
+            assumptions=(A_PIXEL,),
+            not_covered=(ELSEWHERE,),
             randomness=self.randomness.label,
         )
 
@@ -116,7 +115,7 @@ class Snow(Method):
             yield replace(frame, image=np.where(covered[..., None], GREY, frame.image))
 
 
-class GreyLevelResponse(Method):
+class GreyLevelResponse(UnitMethod):
     """Randomised response: every value of every pixel becomes a uniform one with some probability.
 
     Guarantee: (epsilon, delta)-DP for the stated unit under replace (epsilon-DP at delta 0). One of
@@ -143,7 +142,7 @@ class GreyLevelResponse(Method):
         relation: Relation | str = Relation.REPLACE,
         seed: int | None = None,
     ) -> None:
-        super().__init__(seed=seed)
+        super().__init__(unit=unit, relation=relation, seed=seed)
         if (epsilon is None) == (noise is None):
             raise ProtectError("Expected either epsilon or noise for randomised response.")
         if noise is not None and not 0 < noise <= 1:
@@ -151,16 +150,10 @@ class GreyLevelResponse(Method):
         if epsilon is not None and not 0 < epsilon < float("inf"):
             raise ProtectError(f"Expected epsilon > 0 and finite, got {epsilon!r}.")
         self.epsilon, self.fixed_noise, self.delta = epsilon, noise, delta
-        self.unit, self.relation = Unit.parse(unit), Relation.parse(relation)
-        self.unit.check(self.relation)
 
     @property
     def lookahead(self) -> int:
         return 0
-
-    @property
-    def needs_length(self) -> bool:
-        return covers_every_frame(self.unit)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -207,12 +200,9 @@ class GreyLevelResponse(Method):
             delta=self.delta,
             event=self.event(self.noise(shape), shape),
             accountant="pld",
-            public=_PUBLIC,
-            assumptions=(
-                "a pixel is one pixel of the decoded 8-bit RGB picture",
-                "settings were chosen without looking at the recording",
-            ),
-            not_covered=_NOT_COVERED,
+            public=PUBLIC,
+            assumptions=(A_PIXEL, BLIND_SETTINGS),
+            not_covered=(ELSEWHERE,),
             randomness=self.randomness.label,
         )
 
