@@ -16,7 +16,8 @@ from sfumato.audit._epsilon import (
     epsilon_lower_bound,
     gaussian_fit,
 )
-from sfumato.audit._measure import Measure, MeasureError
+from sfumato.audit._measure import Estimate, Measure, MeasureError, Result
+from sfumato.audit._measures_file import measures_json, measures_path, write_measures
 from sfumato.audit._nag import NormalizedAccuracyGain, mnag, nag
 from sfumato.audit._one_run import one_run_lower_bound
 from sfumato.audit._pairs import simulated_scores
@@ -32,6 +33,7 @@ __all__ = [
     "BayesAttacker",
     "CanaryRun",
     "ClassifierScores",
+    "Estimate",
     "Finding",
     "LowerBound",
     "Measure",
@@ -41,6 +43,7 @@ __all__ = [
     "ProbeReport",
     "ProbeSettings",
     "RepeatedRelease",
+    "Result",
     "Strength",
     "Verdict",
     "audit_guarantee",
@@ -53,6 +56,8 @@ __all__ = [
     "distinguisher_scores",
     "epsilon_lower_bound",
     "gaussian_fit",
+    "measures_json",
+    "measures_path",
     "mnag",
     "nag",
     "one_run_lower_bound",
@@ -62,5 +67,6 @@ __all__ = [
     "strengths",
     "unfinetuned",
     "verdict_paths",
+    "write_measures",
     "write_verdict",
 ]

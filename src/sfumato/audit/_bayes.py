@@ -19,6 +19,7 @@ from sfumato.audit._scores import (
     Codes,
     Floats,
     majority_rate,
+    mean_interval,
     plug_in_bias,
     plug_in_information,
     wilson,
@@ -84,6 +85,8 @@ class BayesAttacker:
             information=plug_in_information(joint),
             information_bias=plug_in_bias(classes, rows.shape[1], len(truth)),
             records=len(truth),
+            classes=len(recall),
+            balanced_interval=mean_interval(float(np.mean(recall)), counts[counts > 0]),
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from sfumato.audit._measure import Measure, MeasureError
+from sfumato.audit._measure import Measure, MeasureError, Result
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -38,12 +38,47 @@ class AttributeScores:
     information: float
     information_bias: float
     records: int
+    classes: int
+    balanced_interval: tuple[float, float]
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "interval": list(self.interval)}
+        lists = {
+            "interval": list(self.interval),
+            "balanced_interval": list(self.balanced_interval),
+        }
+        return asdict(self) | lists
+
+    def results(self, **facts: Any) -> list[Result]:
+        """Balanced accuracy first, because accuracy hides leaks behind a majority (H13)."""
+        shares: dict[str, Any] = {
+            "higher_is_better": False,
+            "bounds": (0.0, 1.0),
+            "confidence": 0.95,
+        }
+        low, high = self.balanced_interval
+        balanced = Result(
+            "balanced accuracy of an attribute",
+            "privacy",
+            value=self.balanced_accuracy,
+            low=low,
+            high=high,
+            chance=1 / self.classes,
+            **shares,
+        )
+        low, high = self.interval
+        plain = Result(
+            "accuracy of an attribute",
+            "privacy",
+            value=self.accuracy,
+            low=low,
+            high=high,
+            chance=self.guessing,
+            **shares,
+        )
+        return [balanced.about(**facts), plain.about(**facts)]
 
 
-def wilson(successes: float, trials: int) -> tuple[float, float]:
+def wilson(successes: float, trials: float) -> tuple[float, float]:
     """95 % interval of a proportion; sound near 0 and 1, where the normal one is not."""
     if trials < 1:
         raise MeasureError("Expected at least one trial for an interval, got none.")
@@ -55,6 +90,17 @@ def wilson(successes: float, trials: int) -> tuple[float, float]:
         * math.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
     )
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def mean_interval(mean: float, counts: npt.ArrayLike) -> tuple[float, float]:
+    """95 % interval of a mean of proportions, one a class with ``counts`` trials.
+
+    Wilson's, at the number of trials K^2 / sum(1 / n_k) with which one proportion would vary as the
+    mean of K equal ones does: sound where every class was always right, as a bootstrap is not.
+    """
+    trials = np.asarray(counts, dtype=np.float64)
+    equal = len(trials) ** 2 / float((1 / trials).sum())
+    return wilson(mean * equal, equal)
 
 
 def majority_rate(codes: Codes) -> float:
@@ -139,4 +185,9 @@ class ClassifierScores(Measure):
             information=float(-(share * np.log(share)).sum() + np.log(own).mean()),
             information_bias=0.0,
             records=len(codes),
+            classes=len(present),
+            balanced_interval=mean_interval(float(np.mean(recall)), counts[present]),
         )
+
+    def results(self, **facts: Any) -> list[Result]:
+        return self.compute().results(**facts)
