@@ -33,8 +33,8 @@ MUTANTS = (
         (
             Patch(
                 "protect/video/_dprp.py",
-                "return PEAK * self.basis(shape).gain(*unit_extent(unit or self.unit, shape))",
-                "return PEAK / float(np.sqrt(self.basis(shape).coefficients))",
+                "return PEAK * self.basis(shape, frames).gain(*unit_extent(unit or self.unit, shape))",
+                "return PEAK / float(np.sqrt(self.basis(shape, frames).coefficients))",
             ),
         ),
         (_UNIT,),
@@ -196,18 +196,11 @@ MUTANTS = (
         "42",
         "blocks overlap by one frame, uncounted",
         (
+            *_blocks("            del held[:size]\n", "            del held[: size - 1]\n"),
+            *_blocks("for part in (held[:half], held[half:]):", "for part in (held,):"),
             *_blocks(
-                "            block, filled = None, 0\n",
-                "            block = np.full((size, *picture.shape), GREY, dtype=np.float32)\n"
-                "            block[0], filled = picture, 1\n",
-            ),
-            *_blocks(
-                "    if block is not None:\n        yield", "    if filled > 1:\n        yield"
-            ),
-            *_blocks(
-                "            back += GREY\n",
-                "            back += GREY\n"
-                "            back = back[getattr(self.basis, 'again', 0) :]\n"
+                "            yield from back.astype(np.uint8)\n",
+                "            yield from back.astype(np.uint8)[getattr(self.basis, 'again', 0) :]\n"
                 "            self.basis.again = 1\n",
             ),
         ),

@@ -20,7 +20,14 @@ from sfumato.protect import Shape, get
 from sfumato.protect.video import VideoDprp
 from sfumato.protect.video._bases import Array, Basis, Dct3
 from sfumato.protect.video._dprp_published import PUBLISHED_K, published_noise
-from sfumato.protect.video._noisy_blocks import NoisyBlocks, predict_dct, shrink_bands, smoothed
+from sfumato.protect.video._noisy_blocks import (
+    NoisyBlocks,
+    block_lengths,
+    even_blocks,
+    shrink_bands,
+    smoothed,
+)
+from sfumato.protect.video._prediction import predict_dct
 
 SHAPE = Shape(height=12, width=16, frames=8)
 SMALL = {"block": 8, "kept_frames": 3, "kept_size": 4, "k": 40}
@@ -113,7 +120,7 @@ class Recording:
 def noise_of(made: VideoDprp, monkeypatch: pytest.MonkeyPatch, frames: int) -> npt.NDArray[Any]:
     """The noise that a whole release really added, block by block, in units of the scale."""
     recording = Recording(made.basis(SHAPE))
-    monkeypatch.setattr(made, "basis", lambda shape: recording)
+    monkeypatch.setattr(made, "basis", lambda shape, frames=None: recording)
     assert len(list(made.frames(video(frames)))) == frames
     noise = np.stack(recording.noisy) - np.stack(recording.clean)
     return np.asarray(noise / made.scale(replace(SHAPE, frames=frames)))
@@ -172,12 +179,88 @@ def test_every_frame_comes_back_once_with_its_own_time(count: int) -> None:
 
 def test_each_frame_enters_exactly_one_block() -> None:
     """R11: overlapping blocks would release a frame twice."""
-    recording = Recording(Dct3(12, 16, block=8, kept_frames=8, kept_size=16))
-    noisy = NoisyBlocks(recording, 1e-6, np.random.default_rng(0))
+    made: list[Recording] = []
+
+    def whole(length: int) -> tuple[Basis, float]:
+        made.append(Recording(Dct3(12, 16, block=length, kept_frames=length, kept_size=16)))
+        return made[-1], 1e-6
+
+    noisy = NoisyBlocks(whole(8)[0], 1e-6, np.random.default_rng(0), shorter=whole)
     frames = [frame.image for frame in video(20)]
     out = list(noisy(iter(frames)))
     np.testing.assert_array_equal(np.stack(out), np.stack(frames))
-    assert len(recording.clean) == 3
+    assert [len(block) for each in made for block in each.clean] == [8, 6, 6]
+    with pytest.raises(SfumatoError, match="whole blocks of 8 frames"):
+        list(NoisyBlocks(whole(8)[0], 1e-6, np.random.default_rng(0))(iter(frames)))
+
+
+@pytest.mark.parametrize("size", [1, 5, 8])
+def test_blocks_follow_from_the_number_of_frames_alone(size: int) -> None:
+    for count in range(1, 30):
+        frames = np.arange(count, dtype=np.uint8)[:, None]
+        blocks = list(even_blocks(iter(frames), size))
+        np.testing.assert_array_equal(np.concatenate(blocks), frames)
+        lengths = [len(block) for block in blocks]
+        assert lengths == block_lengths(count, size)
+        assert max(lengths) <= size
+        assert min(lengths) >= min(count, size / 2)
+
+
+@pytest.mark.parametrize("basis", ["dct", "srht", "gaussian"])
+@pytest.mark.parametrize("unit", ["pixels(4, frames=3)", "frame", "frame(5)", "video"])
+@pytest.mark.parametrize("length", [8, 11, 13])
+def test_a_change_across_blocks_of_different_lengths_costs_no_more_than_promised(
+    basis: str, unit: str, length: int
+) -> None:
+    """R11: what the blocks see of a change, each in units of its own noise, adds up below 1 / z."""
+    made = method(basis=basis, unit=unit, epsilon=1.0)
+    shape = replace(SHAPE, frames=length)
+    pixels, frames = made.unit.pixel_count, made.unit.frame_count
+    place = np.zeros((12, 16, 1), np.float32)
+    place.ravel()[: pixels or place.size] = 255
+    worst = 0.0
+    for start in range(length - (frames or length) + 1):
+        change = np.zeros((length, 12, 16, 3), np.float32)
+        change[start : start + (frames or length)] = place
+        squared, begin = 0.0, 0
+        for size in block_lengths(length, made.block_length(shape)):
+            moved = made.basis(shape, size).analyse(change[begin : begin + size])
+            squared += float(np.square(moved).sum()) / made.scale(shape, size) ** 2
+            begin += size
+        worst = max(worst, math.sqrt(squared))
+    promise = made.promise(shape)
+    assert isinstance(promise, Guarantee)
+    assert promise.epsilon <= 1.0
+    true = epsilon_of(Gaussian(1 / worst, Bounds.DIFFERENCE), DELTA, Relation.REPLACE)
+    assert true <= 1.0 + 1e-4
+    if basis == "dct" and unit == "video":
+        assert true > 0.97, "no noise is wasted"
+
+
+@pytest.mark.parametrize("basis", ["dct", "srht"])
+@pytest.mark.parametrize("count", [3, 9, 15, 20])
+def test_the_last_frames_are_as_good_as_the_first(basis: str, count: int) -> None:
+    """A still picture stays itself to the end, whatever the length: nothing fades to grey."""
+    vertical, horizontal = np.indices((12, 16))
+    still = (40 + 8 * vertical + 6 * horizontal)[..., None].repeat(3, axis=2).astype(np.uint8)
+    frames = [Frame(still, n, Fraction(n, 25)) for n in range(count)]
+    settings = {"kept_size": 8, "k": 576, "unit": "pixels(1, frames=1)", "epsilon": 1e6}
+    out = np.stack([f.image for f in method(basis=basis, **settings).frames(frames)])
+    errors = np.abs(out.astype(float) - still).mean(axis=(1, 2, 3))
+    assert errors.max() < 3.0
+
+
+def test_a_promise_for_another_unit_counts_the_quietest_block() -> None:
+    """Noise for 16 pixels of one frame, stated for a whole frame: short blocks may be worse."""
+    made = method(unit="pixels(16, frames=1)", epsilon=1.0)
+    shape = replace(SHAPE, frames=9)
+    (_, frame, _) = made.true_promises(shape)
+    white = np.full((5, 12, 16, 3), 0, np.float32)
+    white[0] = 255
+    for size in block_lengths(9, 8):
+        moved = float(np.linalg.norm(made.basis(shape, size).analyse(white[:size])))
+        event = Gaussian(made.scale(shape, size) / moved, Bounds.DIFFERENCE)
+        assert epsilon_of(event, DELTA, Relation.REPLACE) <= frame.epsilon * (1 + 1e-6)
 
 
 def test_longer_units_need_more_noise_even_across_blocks() -> None:
@@ -234,11 +317,25 @@ def test_prediction_tells_useful_from_useless() -> None:
     settings = {"epsilon": 2.0, "delta": 1e-4, "block": 64}
     few = VideoDprp(**settings, unit="pixels(16, frames=1)").predict(shape)
     clip = VideoDprp(**settings, unit="clip").predict(shape)
-    assert few is not None
-    assert clip is not None
     assert few.useful
     assert not clip.useful
     assert "nothing useful" in str(clip)
+
+
+@pytest.mark.parametrize("basis", ["srht", "gaussian"])
+@pytest.mark.parametrize("shrink", [True, False])
+def test_prediction_of_random_projections_agrees_with_white_noise(basis: str, shrink: bool) -> None:
+    """A random projection sees the energy only, so pictures of independent values will do."""
+    made = method(basis=basis, k=200, unit="pixels(1, frames=1)", shrink=shrink, block=16)
+    shape = replace(SHAPE, frames=16)
+    generator = np.random.default_rng(0)
+    truth = generator.normal(0, math.hypot(40, 60), (16, 12, 16, 3)).astype(np.float32)
+    transform, scale = made.basis(shape), made.scale(shape)
+    noisy = transform.analyse(truth)
+    noisy += scale * generator.standard_normal(noisy.shape).astype(np.float32)
+    back = transform.synthesise(shrink_bands(noisy, scale) if shrink else noisy)
+    measured = 10 * math.log10(255**2 / np.mean((back - truth) ** 2))
+    assert made.predict(shape).psnr == pytest.approx(measured, abs=0.4)
 
 
 def test_prediction_agrees_with_what_a_picture_of_the_prior_gives() -> None:

@@ -14,9 +14,9 @@ BLOCK = 4
 class Watched(Dct3):
     """Keeps the coefficients of every block before noise."""
 
-    def __init__(self) -> None:
-        super().__init__(6, 8, block=BLOCK, kept_frames=BLOCK, kept_size=8)
-        self.seen: list[Array] = []
+    def __init__(self, seen: list[Array], length: int = BLOCK) -> None:
+        super().__init__(6, 8, block=length, kept_frames=length, kept_size=8)
+        self.seen = seen
 
     def analyse(self, block: Array) -> Array:
         found = super().analyse(block)
@@ -25,10 +25,15 @@ class Watched(Dct3):
 
 
 def coefficients(frames: np.ndarray) -> list[Array]:
-    basis = Watched()
-    out = list(NoisyBlocks(basis, 1e-6, np.random.default_rng(0))(iter(frames)))
-    np.testing.assert_array_equal(np.stack(out), frames)
-    return basis.seen
+    seen: list[Array] = []
+    noisy = NoisyBlocks(
+        Watched(seen),
+        1e-6,
+        np.random.default_rng(0),
+        shorter=lambda length: (Watched(seen, length), 1e-6),
+    )
+    np.testing.assert_array_equal(np.stack(list(noisy(iter(frames)))), frames)
+    return seen
 
 
 @pytest.mark.parametrize("count", [5, 8, 11])

@@ -10,6 +10,7 @@ their leverages and at most 1 (SOUND: trace bounds the largest eigenvalue).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import ClassVar, Protocol
 
@@ -21,6 +22,7 @@ from sfumato.errors import SfumatoError
 
 Array = npt.NDArray[np.float32]
 CHANNELS = 3
+FRAMES_AT_ONCE = 8
 
 
 class BasisError(SfumatoError):
@@ -99,17 +101,21 @@ class Dct3:
 
     def analyse(self, block: Array) -> Array:
         temporal, vertical, horizontal = self._tensors
-        # the largest reduction first: (T, H, W, C) -> (T, C, s, s) frame by frame, then time
-        pictures = torch.from_numpy(block).permute(0, 3, 1, 2)
-        small = torch.matmul(torch.matmul(vertical, pictures), horizontal.T)
-        out = torch.einsum("kt,tcuv->kuvc", temporal, small)
-        return np.asarray(out.contiguous().numpy())
+        kept, tall, wide = (len(matrix) for matrix in self._tensors)
+        # the largest reduction first, on pictures as they lie in memory: (T, H, W C) -> (T, s, W C)
+        rows = torch.matmul(vertical, torch.from_numpy(block).flatten(2))
+        rows = rows.reshape(len(block), tall, -1, CHANNELS).transpose(2, 3)
+        small = torch.matmul(rows, horizontal.T).flatten(1)
+        out = torch.matmul(temporal, small).reshape(kept, tall, CHANNELS, wide)
+        return np.asarray(out.transpose(2, 3).contiguous().numpy())
 
     def synthesise(self, coefficients: Array) -> Array:
         temporal, vertical, horizontal = self._tensors
-        small = torch.einsum("kt,kuvc->tcuv", temporal, torch.from_numpy(coefficients))
-        pictures = torch.matmul(torch.matmul(vertical.T, small), horizontal)
-        return np.asarray(pictures.permute(0, 2, 3, 1).contiguous().numpy())
+        small = torch.from_numpy(coefficients).transpose(2, 3)
+        frames = torch.matmul(temporal.T, small.flatten(1)).reshape(-1, *small.shape[1:])
+        rows = torch.matmul(frames, horizontal).transpose(2, 3).flatten(2)
+        pictures = torch.matmul(vertical.T, rows)
+        return np.asarray(pictures.reshape(*pictures.shape[:2], -1, CHANNELS).numpy())
 
     @cached_property
     def spatial_leverage(self) -> npt.NDArray[np.float64]:
@@ -124,8 +130,10 @@ class Dct3:
     def gain(self, pixels: int, frames: int) -> float:
         """255-free sensitivity of SOUNDNESS 5.3, over every block that the frames can touch.
 
-        A change touches n_b frames of block b; the squares add up to at most
-        sum n_b min(1, lev(n_b)) <= n min(1, lev(n)), because lev does not decrease.
+        A change touches n_b frames of block b and moves it by at most n_b min(1, lev_b(n_b)),
+        squared. In noise made for n min(1, lev_b(n)) that is a share of at most n_b / n, because
+        lev_b does not decrease, and the shares of all blocks add up to at most 1: also where
+        blocks of different lengths have different bases, each with noise for its own gain.
         """
         pixels = min(pixels, self.spatial_leverage.size)
         space = pixels * largest_sum(self.spatial_leverage, pixels)
@@ -133,24 +141,11 @@ class Dct3:
         return math.sqrt(CHANNELS * space * time)
 
 
-def hadamard(values: torch.Tensor) -> torch.Tensor:
-    """Orthonormal Walsh-Hadamard transform of the last axis (a power of two)."""
-    size = values.shape[-1]
-    step = 1
-    work = values.clone()
-    while step < size:
-        radix = min(64, size // step)
-        matrix = _hadamard_matrix(radix)
-        view = work.reshape(*values.shape[:-1], size // (step * radix), radix, step)
-        work = torch.einsum("ij,...bjs->...bis", matrix, view).reshape(values.shape)
-        step *= radix
-    return work
-
-
-def _hadamard_matrix(size: int) -> torch.Tensor:
-    matrix = torch.ones(1, 1)
-    while matrix.shape[0] < size:
-        matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])
+def hadamard_matrix(size: int) -> npt.NDArray[np.float64]:
+    """The orthonormal Walsh-Hadamard matrix of a power of two."""
+    matrix = np.ones((1, 1))
+    while len(matrix) < size:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
     return matrix / math.sqrt(size)
 
 
@@ -158,8 +153,9 @@ class Srht:
     """Subsampled randomised Hadamard transform of every frame: a fast random projection.
 
     Random signs, then Hadamard x DCT on a length 2^a q that pads the picture by at most 1 %, then k
-    random rows. Rows are orthonormal (up to that padding), so no change can grow; signs and rows
-    are public.
+    random rows. Both are products of small factors (H_32 x H_32, a DCT for each divisor of q), so
+    that a frame takes a few small matrix products inside the cache. Rows are orthonormal (up to
+    the padding), so no change can grow; signs and rows are public.
     """
 
     name: ClassVar[str] = "srht"
@@ -172,13 +168,18 @@ class Srht:
         self._length = height * width * CHANNELS
         if not 1 <= k <= self._length:
             raise BasisError(f"Expected k between 1 and {self._length}, got {k}.")
-        self._radix, self._odd = _factor_length(self._length)
-        self._padded = self._radix * self._odd
-        self._dct = dct_matrix(self._odd, self._odd)
-        self._dct_tensor = torch.from_numpy(self._dct.astype(np.float32))
+        self._radix, divisors = _factor_length(self._length)
+        small = min(32, self._radix)
+        cosines = [dct_matrix(size, size) for size in divisors]
+        self._cosines = np.kron(*cosines)
+        self._padded = self._radix * len(self._cosines)
+        factors = [*cosines, hadamard_matrix(self._radix // small), hadamard_matrix(small)]
+        self._factors = [torch.from_numpy(each.astype(np.float32)) for each in factors]
+        self._turned = [each.T.contiguous() for each in self._factors]
         signs = generator.integers(0, 2, self._length).astype(np.float32) * 2 - 1
         self._signs = torch.from_numpy(signs)
         self._rows = np.sort(generator.choice(self._padded, size=k, replace=False))
+        self._kept = torch.from_numpy(self._rows)
 
     @property
     def block(self) -> int:
@@ -193,24 +194,27 @@ class Srht:
         return self._block * self.k
 
     def analyse(self, block: Array) -> Array:
-        flat = torch.zeros(len(block), self._padded)
-        flat[:, : self._length] = torch.from_numpy(block).reshape(len(block), -1) * self._signs
-        mixed = hadamard(flat.reshape(-1, self._odd, self._radix))
-        mixed = torch.matmul(self._dct_tensor, mixed)
-        return np.asarray(mixed.reshape(len(block), -1)[:, self._rows].numpy())
+        out = torch.empty(len(block), self.k)
+        for frames, released in _together(torch.from_numpy(block).flatten(1), out):
+            filled = torch.zeros(len(frames), self._padded)
+            torch.mul(frames, self._signs, out=filled[:, : self._length])
+            torch.index_select(_turned_by(self._factors, filled), 1, self._kept, out=released)
+        return np.asarray(out.numpy())
 
     def synthesise(self, coefficients: Array) -> Array:
-        flat = torch.zeros(len(coefficients), self._padded)
-        flat[:, self._rows] = torch.from_numpy(coefficients)
-        mixed = torch.matmul(self._dct_tensor.T, flat.reshape(-1, self._odd, self._radix))
-        back = hadamard(mixed).reshape(len(coefficients), -1)[:, : self._length] * self._signs
-        return np.asarray(back.reshape(-1, *self._picture).numpy())
+        out = torch.empty(len(coefficients), self._length)
+        for released, frames in _together(torch.from_numpy(coefficients), out):
+            spread = torch.zeros(len(frames), self._padded)
+            spread[:, self._kept] = released
+            back = _turned_by(self._turned, spread)
+            torch.mul(back[:, : self._length], self._signs, out=frames)
+        return np.asarray(out.reshape(-1, *self._picture).numpy())
 
     @cached_property
     def pixel_leverage(self) -> npt.NDArray[np.float64]:
         """Sum over the three channels of each value's leverage, from the rows really kept."""
-        chosen = np.bincount(self._rows // self._radix, minlength=self._odd)
-        per_position = chosen @ (self._dct**2) / self._radix
+        chosen = np.bincount(self._rows // self._radix, minlength=len(self._cosines))
+        per_position = chosen @ (self._cosines**2) / self._radix
         values = np.repeat(per_position, self._radix)[: self._length]
         return np.asarray(values.reshape(-1, CHANNELS).sum(axis=1))
 
@@ -220,12 +224,40 @@ class Srht:
         return math.sqrt(frames * space)
 
 
-def _factor_length(length: int) -> tuple[int, int]:
-    """A power of two and a cofactor whose product pads ``length`` by at most 1 %."""
+def _together(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+    """A few frames at a time: enough work for every thread, and little memory."""
+    return zip(*(torch.split(tensor, FRAMES_AT_ONCE) for tensor in tensors))
+
+
+def _turned_by(factors: list[torch.Tensor], values: torch.Tensor) -> torch.Tensor:
+    """The Kronecker product of ``factors`` times every row of ``values``, one axis at a time."""
+    count, inner = values.shape
+    for factor in factors:
+        inner //= len(factor)
+        if inner > 1:
+            values = torch.matmul(factor, values.reshape(-1, len(factor), inner))
+        else:
+            values = torch.matmul(values.reshape(-1, len(factor)), factor.T)
+    return values.reshape(count, -1)
+
+
+def _factor_length(length: int) -> tuple[int, tuple[int, int]]:
+    """A power of two and two cofactors, together at most 1 % longer than ``length``.
+
+    Among such cofactors the cheapest: the smaller their sum, the fewer multiplications.
+    """
     radix = 1 << 10
     while radix > 1 and -length % radix > length / 100:
         radix //= 2
-    return radix, -(-length // radix)
+    shortest = -(-length // radix)
+    longest = max(shortest, int(1.01 * length / radix))
+    pairs = [
+        (divisor, odd // divisor)
+        for odd in range(shortest, longest + 1)
+        for divisor in range(1, math.isqrt(odd) + 1)
+        if odd % divisor == 0
+    ]
+    return radix, min(pairs, key=lambda pair: (sum(pair), math.prod(pair)))
 
 
 class GaussianProjection:
@@ -237,7 +269,7 @@ class GaussianProjection:
     """
 
     name: ClassVar[str] = "gaussian"
-    memory_bound: ClassVar[int] = 6 << 30
+    memory_bound: ClassVar[int] = 8 << 30
 
     def __init__(
         self, height: int, width: int, *, block: int, k: int, generator: np.random.Generator
@@ -304,6 +336,33 @@ class GaussianProjection:
         trace = float(np.partition(self._pixel_norms, count - 1 if count else 0)[count:].sum())
         squared = min(trace, self.largest_singular_value**2)
         return math.sqrt(frames * CHANNELS * pixels * squared)
+
+
+class Blocks:
+    """One random basis for blocks of any length: it projects every frame by itself."""
+
+    name: ClassVar[str]
+
+    def __init__(self, inner: Srht | GaussianProjection, block: int) -> None:
+        self._inner, self._block = inner, block
+        self.name = inner.name  # type: ignore[misc]
+
+    @property
+    def block(self) -> int:
+        return self._block
+
+    @property
+    def coefficients(self) -> int:
+        return self._block * self._inner.k
+
+    def analyse(self, block: Array) -> Array:
+        return self._inner.analyse(block)
+
+    def synthesise(self, coefficients: Array) -> Array:
+        return self._inner.synthesise(coefficients)
+
+    def gain(self, pixels: int, frames: int) -> float:
+        return self._inner.gain(pixels, frames)
 
 
 def johnson_lindenstrauss(k: int, points: int) -> float:

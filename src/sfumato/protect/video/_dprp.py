@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from sfumato.protect._method import Promise, ProtectError, Shape
 from sfumato.protect.video._bases import (
     CHANNELS,
     Basis,
+    Blocks,
     Dct3,
     GaussianProjection,
     Srht,
@@ -36,7 +37,8 @@ from sfumato.protect.video._extent import (
     UnitMethod,
     unit_extent,
 )
-from sfumato.protect.video._noisy_blocks import PEAK, NoisyBlocks, Prediction, predict_dct, smoothed
+from sfumato.protect.video._noisy_blocks import PEAK, NoisyBlocks, block_lengths, smoothed
+from sfumato.protect.video._prediction import Prediction, predict_dct, predict_projection
 
 BASES = ("dct", "srht", "gaussian")
 
@@ -50,7 +52,7 @@ class VideoDprp(UnitMethod):
 
     | edge case | what happens |
     | --- | --- |
-    | video shorter than a block | filled up with grey, which is public |
+    | length no multiple of a block | the last two blocks share their frames evenly, each with a basis and noise of its own |
     | unit clip or video, length unknown | refused |
     | nothing useful can be left | said before it runs; the release is still sound |
     | ``clips=3`` | the paper's "3 clips": three blocks, each frame in one of them |
@@ -109,10 +111,10 @@ class VideoDprp(UnitMethod):
 
     @property
     def lookahead(self) -> int:
-        return self.block + self.smooth
+        return 2 * self.block + self.smooth
 
     def lookahead_for(self, shape: Shape) -> int:
-        return self.block_length(shape) + self.smooth
+        return 2 * self.block_length(shape) + self.smooth
 
     @property
     def needs_length(self) -> bool:
@@ -136,15 +138,10 @@ class VideoDprp(UnitMethod):
             return shared | {"kept_frames": self.kept_frames, "kept_size": self.kept_size}
         return shared | {"k": self.k} | ({"b": self.b} if self.calibration == "published" else {})
 
-    @cached_property
-    def _public_key(self) -> int:
-        """Key of the public random matrix: one for every video this object protects."""
-        return int(self.randomness.generator().integers(0, 2**63))
-
     def block_length(self, shape: Shape) -> int:
         """Frames in a block: as set, or what cuts the recording into ``clips`` equal parts."""
         if self.clips is None:
-            return self.block
+            return self.block if shape.frames is None else min(self.block, shape.frames)
         if shape.frames is None:
             raise ProtectError(
                 f"Cutting a recording into {self.clips} clips needs the number of its frames: "
@@ -152,41 +149,61 @@ class VideoDprp(UnitMethod):
             )
         return -(-shape.frames // self.clips)
 
-    def basis(self, shape: Shape) -> Basis:
-        block = self.block_length(shape)
+    def block_lengths(self, shape: Shape) -> set[int]:
+        """Every length that a block may have, in a recording whose end may not be known."""
+        size = self.block_length(shape)
+        if shape.frames is None:
+            return set(range(1, size + 1))
+        return set(block_lengths(shape.frames, size))
+
+    def kept_in(self, frames: int) -> int:
+        """Frequencies in time kept of a block of ``frames``: up to the same one as in a whole block."""
+        whole = self.block if self.clips is None else frames
+        return min(frames, -(-self.kept_frames * frames // whole))
+
+    def basis(self, shape: Shape, frames: int | None = None) -> Basis:
+        """For blocks of this recording, or for one of ``frames`` frames."""
+        block = frames or self.block_length(shape)
         if self.basis_name == "dct":
             return Dct3(
                 shape.height,
                 shape.width,
                 block=block,
-                kept_frames=min(self.kept_frames, block),
+                kept_frames=self.kept_in(block),
                 kept_size=self.kept_size,
             )
-        return _random_basis(
-            self.basis_name, shape.height, shape.width, block, self.k, self._public_key
-        )
+        return Blocks(random_basis(self.basis_name, shape.height, shape.width, self.k), block)
 
-    def sensitivity(self, shape: Shape, unit: Unit | None = None) -> float:
+    def sensitivity(
+        self, shape: Shape, unit: Unit | None = None, frames: int | None = None
+    ) -> float:
         """Largest move of the coefficients, over every change that the unit allows."""
-        return PEAK * self.basis(shape).gain(*unit_extent(unit or self.unit, shape))
+        return PEAK * self.basis(shape, frames).gain(*unit_extent(unit or self.unit, shape))
 
-    def scale(self, shape: Shape) -> float:
-        """Standard deviation of the noise on each coefficient."""
+    def scale(self, shape: Shape, frames: int | None = None) -> float:
+        """Standard deviation of the noise on each coefficient of a block."""
         if self.calibration == "published":
             return published_noise(self.epsilon, self.delta, self.k, self.b).sigma_1
-        return self.multiplier * self.sensitivity(shape)
+        return self.multiplier * self.sensitivity(shape, frames=frames)
 
     def promise(self, shape: Shape) -> Promise:
         return self._promise_for(self.unit, shape)
 
     def _promise_for(self, unit: Unit, shape: Shape) -> Guarantee:
         published = self.calibration == "published"
+        # every block is as loud as its own basis needs for self.unit; for another unit one may be worse
+        lengths = {self.block_length(shape)}
+        if unit != self.unit and self.basis_name == "dct":
+            lengths = self.block_lengths(shape)
+        quietest = min(
+            self.scale(shape, frames) / self.sensitivity(shape, unit, frames) for frames in lengths
+        )
         return Guarantee(
             mechanism=f"Video-DPRP{' as published' if published else ''}, basis {self.basis_name}",
             unit=unit,
             relation=self.relation,
             delta=self.delta,
-            event=Gaussian(self.scale(shape) / self.sensitivity(shape, unit), Bounds.DIFFERENCE),
+            event=Gaussian(quietest, Bounds.DIFFERENCE),
             accountant="analytic-gaussian",
             public=PUBLIC,
             assumptions=(A_PIXEL, BLIND_SETTINGS),
@@ -201,23 +218,25 @@ class VideoDprp(UnitMethod):
             units.append(Unit.video())
         return [self._promise_for(unit, shape) for unit in units]
 
-    def predict(self, shape: Shape) -> Prediction | None:
-        """Expected quality from public priors; None for the random bases, which keep k / d only."""
-        if self.basis_name != "dct":
-            return None
-        return predict_dct(
-            shape.height,
-            shape.width,
-            self.block_length(shape),
-            self.kept_frames,
-            self.kept_size,
-            self.scale(shape),
-        )
+    def predict(self, shape: Shape) -> Prediction:
+        """Expected quality from public priors."""
+        block, scale = self.block_length(shape), self.scale(shape)
+        if self.basis_name == "dct":
+            kept = self.kept_in(block)
+            return predict_dct(shape.height, shape.width, block, kept, self.kept_size, scale)
+        length = shape.height * shape.width * CHANNELS
+        # orthonormal rows keep variances; R has N(0, 1/k) entries, and tr (R'R)^-1 = k^2 / (d - k - 1)
+        published = self.basis_name == "gaussian"
+        variance = length / self.k if published else 1.0
+        returned = self.k / max(1, length - self.k - 1) if published else 1.0
+        return predict_projection(length, self.k, variance, returned, scale, shrink=self._shrinks)
+
+    @property
+    def _shrinks(self) -> bool:
+        return self.shrink and self.calibration == "sound"
 
     def remarks(self, shape: Shape) -> list[str]:
-        said = []
-        if (prediction := self.predict(shape)) is not None:
-            said.append(f"From public priors: {prediction}.")
+        said = [f"From public priors: {self.predict(shape)}."]
         if self.basis_name != "dct":
             kept = min(1.0, self.k / (shape.height * shape.width * CHANNELS))
             distortion = johnson_lindenstrauss(self.k, shape.frames or self.block)
@@ -236,7 +255,7 @@ class VideoDprp(UnitMethod):
 
         def pictures() -> Iterator[Any]:
             for frame in frames:
-                # keep the timing only: the original picture must not outlive its block
+                # keep the timing only: the original picture must not outlive its block's turn
                 timing.append(replace(frame, image=_NO_PICTURE))
                 yield frame.image
 
@@ -244,7 +263,8 @@ class VideoDprp(UnitMethod):
             basis=self.basis(shape),
             scale=self.scale(shape),
             generator=self.randomness.generator(),
-            shrink=self.shrink and self.basis_name == "dct",
+            shrink=self._shrinks,
+            shorter=lambda length: (self.basis(shape, length), self.scale(shape, length)),
         )
         for picture in smoothed(noisy(pictures()), self.smooth):
             yield replace(timing.pop(0), image=picture)
@@ -253,8 +273,14 @@ class VideoDprp(UnitMethod):
 _NO_PICTURE = np.zeros((0, 0, 3), dtype=np.uint8)
 
 
+# The random matrices are public, so everybody may draw the same ones: one for all videos of a size.
+# Their own norms decide the sensitivity, for data chosen after them too (R6).
+_MATRIX_KEY = 0x5F0A_70D9
+
+
 @lru_cache(maxsize=1)
-def _random_basis(name: str, height: int, width: int, block: int, k: int, key: int) -> Basis:
-    generator = np.random.Generator(np.random.Philox(key=key))
+def random_basis(name: str, height: int, width: int, k: int) -> Srht | GaussianProjection:
+    """The public random basis for pictures of this size, for blocks of one frame."""
+    generator = np.random.Generator(np.random.Philox(key=_MATRIX_KEY))
     kind = Srht if name == "srht" else GaussianProjection
-    return kind(height, width, block=block, k=k, generator=generator)
+    return kind(height, width, block=1, k=k, generator=generator)

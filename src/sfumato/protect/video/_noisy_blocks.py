@@ -1,26 +1,31 @@
 """The noisy transform: analyse a block of frames, add noise, synthesise, round.
 
 Everything after the noise is post-processing: shrinkage, smoothing, clipping, rounding. Blocks never
-overlap, so a frame is read into exactly one of them (R11); the last block is filled up with grey
-frames, which are public, so that every block has the same sensitivity.
+overlap, so a frame is read into exactly one of them (R11). Where the last block would be short, the
+last two share their frames evenly: blocks depend on the number of frames alone, which is public. A
+block of another length has a basis of its own, and noise made for that basis.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.protect.video._bases import Array, Basis
+from sfumato.protect.video._bases import Array, Basis, BasisError
 
 GREY = np.float32(127.5)
 PEAK = 255.0
 Picture = npt.NDArray[np.uint8]
+
+
+# Basis and scale for a block of fewer frames.
+Shorter = Callable[[int], tuple[Basis, float]]
 
 
 @dataclass(frozen=True)
@@ -32,41 +37,65 @@ class NoisyBlocks:
     generator: np.random.Generator
     noise: Literal["gaussian", "laplace"] = "gaussian"
     shrink: bool = False
+    shorter: Shorter | None = None
 
     def __call__(self, pictures: Iterable[Picture]) -> Iterator[Picture]:
-        """Protected pictures in the order of the originals, one block later."""
-        for block, length in _blocks(pictures, self.basis.block):
+        """Protected pictures in the order of the originals, at most two blocks later."""
+        for block in even_blocks(pictures, self.basis.block):
+            basis, scale = self._for(len(block))
             block -= GREY
-            noisy = self._noised(self.basis.analyse(block))
+            noisy = self._noised(basis.analyse(block), scale)
             if self.shrink:
-                noisy = shrink_bands(noisy, self.scale)
-            back = self.basis.synthesise(noisy)[:length]
+                noisy = shrink_bands(noisy, scale)
+            back = basis.synthesise(noisy)
             back += GREY
-            yield from np.clip(np.rint(back), 0, PEAK).astype(np.uint8)
+            np.rint(back, out=back)
+            np.clip(back, 0, PEAK, out=back)
+            yield from back.astype(np.uint8)
 
-    def _noised(self, coefficients: Array) -> Array:
+    def _for(self, length: int) -> tuple[Basis, float]:
+        if length == self.basis.block:
+            return self.basis, self.scale
+        if self.shorter is None:
+            raise BasisError(
+                f"Expected whole blocks of {self.basis.block} frames, got one of {length}: "
+                "pass the basis for shorter ones."
+            )
+        return self.shorter(length)
+
+    def _noised(self, coefficients: Array, scale: float | None = None) -> Array:
         if self.noise == "laplace":
             drawn = self.generator.laplace(size=coefficients.shape).astype(np.float32)
         else:
             drawn = self.generator.standard_normal(coefficients.shape, dtype=np.float32)
-        drawn *= np.float32(self.scale)
+        drawn *= np.float32(self.scale if scale is None else scale)
         drawn += coefficients
         return drawn
 
 
-def _blocks(pictures: Iterable[Picture], size: int) -> Iterator[tuple[Array, int]]:
-    block: Array | None = None
-    filled = 0
+def even_blocks(pictures: Iterable[Picture], size: int) -> Iterator[Array]:
+    """Blocks of ``size`` frames; of the last two, neither is shorter than half of that.
+
+    A block waits until the next one is full, so that the two can still share their frames.
+    """
+    held: list[Picture] = []
     for picture in pictures:
-        if block is None:
-            block = np.full((size, *picture.shape), GREY, dtype=np.float32)
-        block[filled] = picture
-        filled += 1
-        if filled == size:
-            yield block, filled
-            block, filled = None, 0
-    if block is not None:
-        yield block, filled
+        held.append(picture)
+        if len(held) == 2 * size:
+            yield np.stack(held[:size], dtype=np.float32)
+            del held[:size]
+    half = -(-len(held) // 2) if len(held) > size else len(held)
+    for part in (held[:half], held[half:]):
+        if part:
+            yield np.stack(part, dtype=np.float32)
+
+
+def block_lengths(frames: int, size: int) -> list[int]:
+    """The lengths of the blocks of a recording, without the recording."""
+    whole = max(0, frames // size - 1)
+    rest = frames - whole * size
+    half = -(-rest // 2) if rest > size else rest
+    return [length for length in (*[size] * whole, half, rest - half) if length]
 
 
 def smoothed(pictures: Iterable[Picture], radius: int) -> Iterator[Picture]:
@@ -125,52 +154,3 @@ def _shrinkage(energy: float, count: int, scale: float) -> float:
     if energy <= 0:
         return 0.0
     return max(0.0, 1.0 - max(count - 2, 1) * scale**2 / energy)
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What quality to expect, from a public prior about pictures, before any private byte is read."""
-
-    psnr: float
-    grey_psnr: float
-
-    @property
-    def useful(self) -> bool:
-        """At least one decibel better than releasing a grey picture."""
-        return self.psnr > self.grey_psnr + 1.0
-
-    def __str__(self) -> str:
-        verdict = (
-            "something of the picture will be left"
-            if self.useful
-            else "nothing useful can be released at this unit and epsilon"
-        )
-        return f"expected quality {self.psnr:.1f} dB, a grey picture has {self.grey_psnr:.1f} dB: {verdict}"
-
-
-# Natural pictures: mean grey level and contrast (standard deviations, 8-bit), spectrum 1 / f^2 in
-# space, 1 / (1 + f^2) in time. Chosen once from textbook statistics, never from a private video.
-_MEAN_SPREAD, _CONTRAST = 40.0, 60.0
-
-
-def predict_dct(
-    height: int, width: int, block: int, kept_frames: int, kept_size: int, scale: float
-) -> Prediction:
-    """Expected quality of the shrunk DCT release under the public prior."""
-    vertical, horizontal = np.arange(height) / 2, np.arange(width) / 2
-    squared = vertical[:, None] ** 2 + horizontal[None, :] ** 2
-    squared[0, 0] = np.inf
-    spatial = 1 / squared
-    spatial *= _CONTRAST**2 * height * width / spatial.sum()
-    spatial[0, 0] = _MEAN_SPREAD**2 * height * width
-    temporal = 1 / (1 + np.arange(block, dtype=float) ** 2)
-    temporal *= block / temporal.sum()
-    total = spatial.sum() * block
-    kept = spatial[:kept_size, :kept_size, None] * temporal[:kept_frames]
-    error = total - kept.sum() + (kept * scale**2 / (kept + scale**2)).sum()
-    pixels = height * width * block
-    return Prediction(psnr=_decibel(error / pixels), grey_psnr=_decibel(total / pixels))
-
-
-def _decibel(mean_squared_error: float) -> float:
-    return 10 * math.log10(PEAK**2 / mean_squared_error)
