@@ -21,6 +21,7 @@ from sfumato.privacy import (
     Laplace,
     NoAccess,
     RandomizedResponse,
+    Relation,
     SelfComposed,
     SharedBatch,
     account_dpsgd,
@@ -34,6 +35,8 @@ from sfumato.privacy import (
     gdp_mu,
     true_positive_bound,
 )
+from sfumato.privacy._pld import compose
+from sfumato.privacy._terms import terms_of
 
 RELATIONS = ("add-remove", "replace", "zero-out")
 few = settings(max_examples=6, deadline=None, derandomize=True)
@@ -75,7 +78,9 @@ def test_renyi_is_never_below(noise, rate, count, relation):
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize(("noise", "rate", "count"), [(1.1, 0.01, 500), (4.0, 0.05, 3000)])
+@pytest.mark.parametrize(
+    ("noise", "rate", "count"), [(1.1, 0.01, 500), (4.0, 0.05, 3000), (0.58, 0.001, 1000)]
+)
 def test_dp_accounting_agrees(noise, rate, count, relation):
     """An independent implementation, at the same interval."""
     kind = dp_accounting.NeighboringRelation
@@ -88,6 +93,15 @@ def test_dp_accounting_agrees(noise, rate, count, relation):
     found = account_dpsgd(noise, 1e-5, rate, count, relation)
     assert found == pytest.approx(peer.get_epsilon(1e-5), rel=3e-3)
     assert found <= peer.get_epsilon(1e-5) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_rare_large_losses_fit_a_small_window(relation):
+    """Little noise, rarely sampled: the window ends where the losses do, so the grid stays fine."""
+    terms = terms_of(dpsgd_event(0.58, 0.001, 1000), Relation.parse(relation))
+    for curve in compose(terms, 1e-4, 1e-15):
+        assert curve.losses.masses.size < 1 << 20
+        assert curve.losses.masses.sum() + curve.losses.infinite == pytest.approx(1, abs=1e-9)
 
 
 def test_different_releases_compose_as_dp_accounting_composes_them():
@@ -177,6 +191,8 @@ def test_the_analytic_accountant_refuses_what_it_does_not_know():
         ({"delta": 0.0}, "delta between 0 and 1"),
         ({"delta": 1.0}, "delta between 0 and 1"),
         ({"delta": math.nan}, "delta between 0 and 1"),
+        ({"delta": 0.1, "steps": 1}, "ever drawn"),
+        ({"delta": 0.7}, "ever drawn"),
         ({"sampling_rate": 0.0}, "sampling rate in"),
         ({"sampling_rate": 1.5}, "sampling rate in"),
         ({"steps": 0}, "whole number of steps"),

@@ -97,6 +97,7 @@ def calibrate_dpsgd(
     kind = Relation.parse(relation)
     if accountant not in {"pld", "rdp"}:
         raise AccountingError(f"Expected accountant pld or rdp for DP-SGD, got {accountant!r}.")
+    _check_participation(delta, sampling_rate, steps)
     double = 2.0 if kind is Relation.REPLACE else 1.0
     mu = mu_of_gaussian(epsilon, delta)
     if sampling_rate == 1 and accountant == "pld":
@@ -215,6 +216,17 @@ def _check_delta(delta: float) -> None:
     if isinstance(delta, bool) or not 0 < delta < 1:
         raise AccountingError(
             f"Expected delta between 0 and 1 (well below one over the number of units), got {delta!r}."
+        )
+
+
+def _check_participation(delta: float, sampling_rate: float, steps: int) -> None:
+    """A delta above the chance of ever being drawn is kept without any noise: it promises nothing."""
+    drawn = -math.expm1(steps * math.log1p(-sampling_rate)) if sampling_rate < 1 else 1.0
+    if delta >= drawn * (1 - 1e-9):
+        raise AccountingError(
+            f"Expected delta below {drawn:.3g}, the probability that a unit is ever drawn, got "
+            f"{delta:g}: that would allow everything drawn to be published as it is. Choose a delta "
+            "well below one over the number of units."
         )
 
 

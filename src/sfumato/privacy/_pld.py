@@ -21,6 +21,8 @@ from sfumato.privacy._terms import Terms
 
 Array = NDArray[np.float64]
 _BLOCK = 256
+# Chernoff rates to try, as multiples of the best one for a normal loss; any rate gives a bound.
+_RATES = (0.001, 0.003, 0.01, 0.02, 0.04, 0.07, 0.12, 0.25, 0.5, 0.75, 1.0, 1.4)
 
 
 @dataclass(frozen=True)
@@ -145,9 +147,10 @@ def _window(parts: Sequence[tuple[Losses, int]], interval: float, tail: float) -
     spread = max(math.sqrt(variance), interval)
     target = -math.log(tail)
     upper = lower = math.inf
-    # exp(-rate d + log M(rate)) <= tail bounds the deviation d; the normal rate is nearly the best
+    # exp(-rate d + log M(rate)) <= tail bounds the deviation d. The normal rate is nearly the best
+    # for many small losses; rare large ones (little noise, rarely sampled) need far smaller rates.
     best = math.sqrt(2 * target) / spread
-    for factor in (0.25, 0.5, 0.75, 1.0, 1.4):
+    for factor in _RATES:
         rate = best * factor
         upper = min(upper, (target + _log_moment(supports, rate, interval)) / rate)
         lower = min(lower, (target + _log_moment(supports, -rate, interval)) / rate)
