@@ -16,12 +16,13 @@ from sfumato.media import Frame
 from sfumato.privacy import Guarantee
 from sfumato.protect import Shape
 from sfumato.protect.video import DpImage, Latent, dct_latent, learn_latent
+from sfumato.protect.video._dp_image import shared_power
 
 SHAPE = Shape(height=24, width=32, frames=6)
 
 
 def method(**changes: Any) -> DpImage:
-    return DpImage(**({"epsilon": 3.0, "delta": 1e-5, "unit": "frame", "clip": 20.0} | changes))
+    return DpImage(**({"epsilon": 3.0, "delta": 1e-5, "unit": "frame", "clip": 0.25} | changes))
 
 
 def pictures() -> list[Any]:
@@ -50,7 +51,7 @@ def test_no_two_recordings_are_farther_apart_than_the_sensitivity(unit: str, fra
 def test_noise_is_normal_and_fresh_in_every_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     made = method(seed=4, epsilon=500.0)
     codes: list[Any] = []
-    monkeypatch.setattr("sfumato.protect.video._dp_image._shrinkage", lambda noisy, scale: 1.0)
+    monkeypatch.setattr(DpImage, "estimated", lambda self, noisy, scale: noisy)
 
     def decode(self: Latent, code: Any, height: int, width: int) -> Any:
         codes.append(code)
@@ -99,3 +100,36 @@ def test_latent_is_learned_saved_and_loaded(tmp_path: Path) -> None:
 def test_built_in_waves_are_orthonormal() -> None:
     waves = dct_latent(4, (12, 16)).components
     np.testing.assert_allclose(waves @ waves.T, np.eye(len(waves)), atol=1e-5)
+
+
+def test_no_other_share_of_the_norm_gives_a_smaller_expected_error() -> None:
+    spread = np.array([9.0, 4.0, 4.0, 1.0, 0.1])
+    generator = np.random.default_rng(0)
+    for loudness in (0.05, 0.5, 3.0, 50.0):
+        best = shared_power(spread, loudness)
+        assert best.sum() == pytest.approx(1)
+        assert (best >= 0).all()
+
+        def error(powers: Any, noise: float = loudness**2) -> float:
+            return float((spread**2 * noise / (powers + noise)).sum())
+
+        others = generator.dirichlet(np.full(5, 0.4), 500)
+        assert error(best) <= min(error(each) for each in others) + 1e-12
+        near = np.maximum(0, best + 1e-3 * generator.standard_normal((200, 5)))
+        assert error(best) <= min(error(each / each.sum()) for each in near) + 1e-12
+
+
+def test_loud_noise_shows_the_mean_picture_and_little_noise_the_picture() -> None:
+    """Never much worse than showing nothing, and a picture of the prior comes back without noise."""
+    vertical, horizontal = np.indices((24, 32))
+    picture = (60 + 3 * vertical + 2 * horizontal)[..., None].repeat(3, axis=2).astype(np.uint8)
+    frames = [Frame(picture, n, Fraction(n, 25)) for n in range(40)]
+
+    def error(epsilon: float) -> float:
+        made = DpImage(epsilon=epsilon, delta=1e-5, unit="frame", clip=2.0)
+        shown = np.stack([frame.image for frame in made.frames(frames)]).astype(float)
+        return float(np.square(shown - picture).mean())
+
+    grey = float(np.square(127.5 - picture).mean())
+    assert error(0.5) < 1.3 * grey
+    assert error(1e5) < 0.1 * grey

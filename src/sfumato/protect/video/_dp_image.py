@@ -23,14 +23,21 @@ from sfumato.protect.video._extent import (
     unit_extent,
 )
 from sfumato.protect.video._latent import Latent, dct_latent
+from sfumato.protect.video._prediction import predicted, prior_energies
 
 Code = npt.NDArray[np.float64]
 # The clipped norm is computed in double precision; this is far more than it can be off.
 _ROUNDING = 1 + 1e-9
+# Frames for which powers are shared out where the unit is a whole recording.
+_NOMINAL = 64
 
 
 class DpImage(UnitMethod):
     """Noise on a latent whose norm is clipped, so that the encoder may be anything public.
+
+    All components share one norm, so each gets the part of it that serves the picture best at this
+    epsilon, by how far it spreads over public pictures: few and coarse ones where the noise is
+    loud, more where it is not. The way back is the least-squares estimate for the same spread.
 
     Guarantee: (epsilon, delta)-DP for the stated unit under replace. Whatever changes in a frame, its
     clipped latent moves by at most 2 C; n frames move by at most 2 C sqrt(n). The encoder must have
@@ -56,18 +63,24 @@ class DpImage(UnitMethod):
         unit: Unit | str,
         relation: Relation | str = Relation.REPLACE,
         encoder: str | os.PathLike[str] | Latent | None = None,
-        clip: float = 45.0,
+        clip: float = 1.0,
         seed: int | None = None,
     ) -> None:
         super().__init__(unit=unit, relation=relation, seed=seed)
         if not 0 < clip < float("inf"):
-            raise ProtectError(f"Expected clip > 0 (grey levels a pixel), got {clip!r}.")
+            raise ProtectError(
+                f"Expected clip > 0 (times the norm of a typical latent), got {clip!r}."
+            )
         self.epsilon, self.delta, self.clip = epsilon, delta, float(clip)
         self.multiplier = calibrate_gaussian(epsilon, delta)
         if encoder is None:
             self.latent = dct_latent()
         else:
             self.latent = encoder if isinstance(encoder, Latent) else Latent.load(encoder)
+        spread = self.latent.spread.astype(np.float64)
+        loudness = 2 * self.clip * self.multiplier * math.sqrt(self.unit.frame_count or _NOMINAL)
+        self._powers = shared_power(spread, loudness)
+        self._weights = np.sqrt(self._powers) / spread
 
     @property
     def lookahead(self) -> int:
@@ -87,8 +100,8 @@ class DpImage(UnitMethod):
 
     @property
     def clip_norm(self) -> float:
-        """C: ``clip`` grey levels on every value of the small picture."""
-        return self.clip * math.sqrt(self.latent.size[0] * self.latent.size[1] * CHANNELS)
+        """C, where a typical latent has norm 1."""
+        return self.clip
 
     def sensitivity(self, shape: Shape) -> float:
         _, frames = unit_extent(self.unit, shape)
@@ -99,9 +112,13 @@ class DpImage(UnitMethod):
 
     def clipped(self, image: Image) -> Code:
         """The latent, of norm at most C."""
-        code = self.latent.encode(image)
+        code = self.latent.encode(image) * self._weights
         norm = float(np.linalg.norm(code))
         return code if norm <= self.clip_norm else code * (self.clip_norm / norm)
+
+    def noised(self, image: Image, scale: float, generator: np.random.Generator) -> Code:
+        """What is released of one frame; all that follows is post-processing."""
+        return self.clipped(image) + scale * generator.standard_normal(len(self.latent.components))
 
     def promise(self, shape: Shape) -> Promise:
         return Guarantee(
@@ -120,25 +137,42 @@ class DpImage(UnitMethod):
             randomness=self.randomness.label,
         )
 
+    def estimated(self, noisy: Code, scale: float) -> Code:
+        """The latent before weights, by least squares (post-processing)."""
+        spread = self.latent.spread.astype(np.float64)
+        return noisy * spread * np.sqrt(self._powers) / (self._powers + scale**2)
+
     def remarks(self, shape: Shape) -> list[str]:
-        ratio = self.clip_norm / (self.scale(shape) * math.sqrt(len(self.latent.components)))
-        verdict = (
-            "something of the picture will be left"
-            if ratio > 0.5
-            else "nothing useful can be released at this unit and epsilon"
-        )
-        return [f"The clipped latent is at most {ratio:.2g} times as long as the noise: {verdict}."]
+        spread, scale = self.latent.spread.astype(np.float64), self.scale(shape)
+        height, width = self.latent.size
+        lost = CHANNELS * float(prior_energies(height, width).sum()) - float((spread**2).sum())
+        error = max(0.0, lost) + float((spread**2 * scale**2 / (self._powers + scale**2)).sum())
+        total = max(0.0, lost) + float((spread**2).sum())
+        expected = predicted(error, total, height * width * CHANNELS)
+        used = int((self._powers > 0).sum())
+        return [
+            f"From public priors: {expected}.",
+            f"At this epsilon {used} of {len(spread)} components of the latent are used.",
+        ]
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         generator, scale = self.randomness.generator(), self.scale(shape)
-        size = len(self.latent.components)
         for frame in frames:
-            noisy = self.clipped(frame.image) + scale * generator.standard_normal(size)
-            shrunk = noisy * _shrinkage(noisy, scale)
-            yield replace(frame, image=self.latent.decode(shrunk, shape.height, shape.width))
+            noisy = self.noised(frame.image, scale, generator)
+            code = self.estimated(noisy, scale)
+            yield replace(frame, image=self.latent.decode(code, shape.height, shape.width))
 
 
-def _shrinkage(noisy: Code, scale: float) -> float:
-    """Positive-part James-Stein (post-processing): noise alone comes back as the mean picture."""
-    energy = float(noisy @ noisy)
-    return max(0.0, 1 - max(len(noisy) - 2, 1) * scale**2 / energy) if energy else 0.0
+def shared_power(spread: Code, loudness: float) -> Code:
+    """How much of a norm of 1 each component gets, from public numbers alone.
+
+    Under noise of standard deviation s on every component, the expected error sum_i spread_i^2 s^2 /
+    (p_i + s^2) is least, among powers p with sum 1, at p_i = max(0, level spread_i - s^2).
+    """
+    noise = loudness**2
+    ordered = np.sort(spread)[::-1]
+    counts = np.arange(1, len(ordered) + 1)
+    levels = (1 + counts * noise) / np.cumsum(ordered)
+    # the most components of which even the narrowest still gets something
+    used = int(np.flatnonzero(levels * ordered > noise)[-1])
+    return np.asarray(np.maximum(0.0, levels[used] * spread - noise))

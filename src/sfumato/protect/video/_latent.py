@@ -1,7 +1,8 @@
 """A linear latent for pictures, learned from public or staged pictures only (R12).
 
-A latent is a small picture size, a mean, and orthonormal components. What it was learned from is
-its maker's word; the file carries that word and the card repeats it.
+A latent is a small picture size, a mean, orthonormal components, and how far each spreads over
+public pictures. What it was learned from is its maker's word; the file carries that word and the
+card repeats it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from sfumato.errors import SfumatoError
 from sfumato.files import atomic_output
 from sfumato.media import Image
 from sfumato.protect.video._bases import CHANNELS, dct_matrix
+from sfumato.protect.video._prediction import prior_energies
 
 Floats = npt.NDArray[np.float32]
-_FIELDS = {"mean", "components", "size"}
+_FIELDS = {"mean", "components", "spread", "size"}
 
 
 class LatentError(SfumatoError):
@@ -36,6 +38,7 @@ class Latent:
     size: tuple[int, int]
     mean: Floats
     components: Floats
+    spread: Floats
     learned_from: str
 
     def __post_init__(self) -> None:
@@ -46,7 +49,12 @@ class Latent:
                 f"{self.size[1]} x {self.size[0]}, got {self.mean.shape} and "
                 f"{self.components.shape}: learn the latent anew."
             )
-        if not (np.isfinite(self.mean).all() and np.isfinite(self.components).all()):
+        if self.spread.shape != self.components.shape[:1] or not (self.spread > 0).all():
+            raise LatentError(
+                f"Expected a positive spread for each of {len(self.components)} components, got "
+                f"{self.spread.shape}: learn the latent anew."
+            )
+        if not all(np.isfinite(each).all() for each in (self.mean, self.components, self.spread)):
             raise LatentError("Expected finite numbers in a latent, got others: learn it anew.")
 
     def encode(self, image: Image) -> npt.NDArray[np.float64]:
@@ -67,6 +75,7 @@ class Latent:
         tensors: dict[str, npt.NDArray[Any]] = {
             "mean": self.mean.astype(np.float32),
             "components": np.ascontiguousarray(self.components.astype(np.float16)),
+            "spread": self.spread.astype(np.float32),
             "size": np.array(self.size, dtype=np.int64),
         }
         with atomic_output(path, force=force) as partial:
@@ -88,12 +97,14 @@ class Latent:
         if set(found) != _FIELDS or not words:
             raise LatentError("Expected a latent saved by sfumato, got another file: learn one.")
         height, width = (int(side) for side in found["size"])
-        components = found["components"].astype(np.float32)
-        return cls((height, width), found["mean"].astype(np.float32), components, words)
+        mean, components, spread = (
+            found[name].astype(np.float32) for name in ("mean", "components", "spread")
+        )
+        return cls((height, width), mean, components, spread, words)
 
 
 def dct_latent(kept: int = 8, size: tuple[int, int] = (48, 64)) -> Latent:
-    """The latent that needs no pictures: the lowest ``kept`` x ``kept`` frequencies."""
+    """The latent that needs no pictures: the lowest frequencies, spread as in a textbook's picture."""
     height, width = size
     vertical, horizontal = dct_matrix(height, kept), dct_matrix(width, kept)
     waves = np.einsum("ay,bx->abyx", vertical, horizontal).reshape(kept * kept, height * width)
@@ -101,7 +112,14 @@ def dct_latent(kept: int = 8, size: tuple[int, int] = (48, 64)) -> Latent:
         kept * kept * CHANNELS, height * width * CHANNELS
     )
     mean = np.full(height * width * CHANNELS, 127.5, dtype=np.float32)
-    return Latent(size, mean, components.astype(np.float32), "nothing: fixed cosine waves")
+    spread = np.sqrt(prior_energies(height, width)[:kept, :kept]).repeat(CHANNELS)
+    return Latent(
+        size,
+        mean,
+        components.astype(np.float32),
+        spread.astype(np.float32),
+        "nothing: fixed cosine waves",
+    )
 
 
 def learn_latent(
@@ -125,7 +143,13 @@ def learn_latent(
         )
     data = np.stack(rows).astype(np.float64)
     mean = data.mean(axis=0)
-    _, _, right = np.linalg.svd(data - mean, full_matrices=False)
+    _, lengths, right = np.linalg.svd(data - mean, full_matrices=False)
+    # pictures that are all alike have components along which nothing spreads
+    spread = np.maximum(lengths[:components] / np.sqrt(len(rows)), 1e-3)
     return Latent(
-        size, mean.astype(np.float32), right[:components].astype(np.float32), learned_from
+        size,
+        mean.astype(np.float32),
+        right[:components].astype(np.float32),
+        spread.astype(np.float32),
+        learned_from,
     )
