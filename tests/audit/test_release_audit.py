@@ -44,16 +44,16 @@ def test_noise_conforms_in_every_basis() -> None:
 
 
 def _same_for_channels(real: Any) -> Any:
-    def noised(self: Any, coefficients: Any) -> Any:
-        noise = real(self, coefficients) - coefficients
+    def noised(self: Any, coefficients: Any, *scale: Any) -> Any:
+        noise = real(self, coefficients, *scale) - coefficients
         return coefficients + np.repeat(noise[..., :1], noise.shape[-1], axis=-1)
 
     return noised
 
 
 def _none_on_the_first(real: Any) -> Any:
-    def noised(self: Any, coefficients: Any) -> Any:
-        out = real(self, coefficients)
+    def noised(self: Any, coefficients: Any, *scale: Any) -> Any:
+        out = real(self, coefficients, *scale)
         out.reshape(-1)[0] = coefficients.reshape(-1)[0]
         return out
 

@@ -9,8 +9,12 @@ import pytest
 import torch
 
 from sfumato.audit import AuditError, canary_run, check_training
-from sfumato.learn import MaskedPixels, Plan
+from sfumato.data import ArrayRecords
+from sfumato.learn import Blur, LowFrequency, MaskedPixels, Pixelate, Plan, Subspace
 from sfumato.learn import _noise as noise_module
+from sfumato.learn import _step as step_module
+from sfumato.learn._clipped import clipped_rows
+from sfumato.learn._streams import Streams
 from sfumato.privacy import Randomness
 
 
@@ -92,8 +96,76 @@ def test_the_published_plan_fails_the_independence_check_alone() -> None:
     assert wrong == ["independence of the two streams"]
 
 
-def test_plans_that_cannot_carry_canaries_are_refused() -> None:
-    with pytest.raises(AuditError, match="single records"):
-        canary_run(plan(clips=2))
-    with pytest.raises(AuditError, match="noise"):
-        check_training(plan(unit="person"))
+def subspace() -> Subspace:
+    """Turns the projector on; audits bring public records of their own."""
+    return Subspace(ArrayRecords(np.zeros((1, 1)), np.zeros(1)), rank=1)
+
+
+def lossy(view: Any) -> dict[str, Any]:
+    return {"public_view": view, "unit": f"features({view.name})", "relation": "replace"}
+
+
+SWITCHES: dict[str, dict[str, Any]] = {
+    "clips": {"clips": 3},
+    "person": {"unit": "person(2)", "relation": "replace"},
+    "projector": {"projector": subspace()},
+    "pixelate": lossy(Pixelate(4)),
+    "low frequency": lossy(LowFrequency(8, 16.0)),
+    "feature-projective": lossy(Pixelate(4)) | {"projector": subspace()},
+}
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_every_switch_of_the_step_carries_canaries(switch: str) -> None:
+    found = canary_run(plan(**SWITCHES[switch]), canaries=200, randomness=Randomness(1))
+    assert 0.5 < found.lower_bound().epsilon <= 4.0
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_every_switch_of_the_step_conforms(switch: str) -> None:
+    settings = {"records": 20, "batch": 10, "steps": 1} | SWITCHES[switch]
+    findings = check_training(plan(**settings), randomness=Randomness(3))
+    more = 2 * ("public_view" in settings) + ("projector" in settings)
+    assert len(findings) == 4 + more
+    assert all(found.conforms for found in findings), findings
+
+
+def test_a_projection_that_reads_private_records_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Streams, "clear", lambda self, records: self.private(range(len(self._records)))
+    )
+    settings = {"records": 20, "batch": 10, "steps": 1, "projector": subspace()}
+    findings = check_training(plan(**settings), randomness=Randomness(3))
+    wrong = [found.check for found in findings if not found.conforms]
+    assert len(wrong) == 1
+    assert "ignores private records" in wrong[0]
+
+
+def test_a_person_clipped_record_by_record_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_by_one(model: Any, loss: Any, persons: Any, clip_norm: float, speed: Any) -> Any:
+        total: dict[str, torch.Tensor] = {}
+        for rows in persons:
+            sums, norms = clipped_rows(model, loss, rows, clip_norm, speed)
+            total = {name: total.get(name, 0) + part for name, part in sums.items()}
+        return total, norms
+
+    monkeypatch.setattr(step_module, "clipped_persons", one_by_one)
+    findings = check_training(plan(**SWITCHES["person"], records=20, batch=10, steps=1))
+    assert [f.check for f in findings if not f.conforms] == ["sensitivity with the noise off"]
+
+
+def test_a_view_that_shows_more_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = SWITCHES["pixelate"] | {"records": 20, "batch": 10, "steps": 1}
+    monkeypatch.setattr(Streams, "_public", Streams._private)
+    findings = check_training(plan(**settings), randomness=Randomness(3))
+    wrong = [found.check for found in findings if not found.conforms]
+    assert wrong == ["non-interference of the public view"]
+
+
+def test_plans_without_neighbours_are_refused() -> None:
+    with pytest.raises(AuditError, match="share their view"):
+        canary_run(plan(**lossy(Blur())))
+    free = plan(epsilon=float("inf"))
+    for audit in (canary_run, check_training):
+        with pytest.raises(AuditError, match="noise"):
+            audit(free)

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from sfumato import protect
+from sfumato.audit import LowerBound, audit_guarantee, check_draws, verdict_paths, write_verdict
+from sfumato.audit import _release_code as release_code
 from sfumato.audit import _verdict as verdict_module
-from sfumato.audit import audit_guarantee, verdict_paths, write_verdict
 from sfumato.cli.audit import app
 from sfumato.errors import SfumatoError
 from sfumato.learn import Plan
 from sfumato.learn import _noise as noise_module
-from sfumato.media import VideoWriter
+from sfumato.media import VideoWriter, write_image
 from sfumato.privacy import (
     Bounds,
     Card,
@@ -27,9 +29,12 @@ from sfumato.privacy import (
     NoAccess,
     NoGuarantee,
     Output,
+    Randomness,
     Relation,
+    SelfComposed,
     Unit,
 )
+from sfumato.protect.attributes import PassLDP
 from sfumato.protect.video import VideoDprp
 from sfumato.protect.video._bases import Dct3
 
@@ -127,6 +132,117 @@ def test_a_stream_that_was_never_opened_needs_no_simulation(tmp_path: Path) -> N
     verdict = audit_guarantee(carded(tmp_path, nothing))
     assert "nothing private was read" in str(verdict)
     assert not verdict.attacks
+
+
+RELEASES: list[tuple[str, dict[str, Any]]] = [
+    ("laplace", {"epsilon": 2.0, "unit": "pixels(1, frames=2)"}),
+    ("dppix", {"epsilon": 2.0, "unit": "pixels(4, frames=1)", "b": 2}),
+    ("snow", {"unit": "pixels(2, frames=1)", "p": 0.9}),
+    ("randomized-response", {"epsilon": 9.0, "unit": "pixels(1, frames=1)"}),
+    ("dp-image", {"epsilon": 6.0, "delta": 1e-5, "unit": "frame"}),
+    ("dprp", {"epsilon": 2.0, "delta": 1e-5, "unit": "pixels(4, frames=2)", "basis": "srht",
+              "k": 30, "block": 4}),
+    ("dprp", {"epsilon": 2.0, "delta": 1e-5, "unit": "pixels(4, frames=2)", "basis": "gaussian",
+              "k": 30, "block": 4}),
+]  # fmt: skip
+
+
+@pytest.fixture
+def few_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release_code, "_PICTURES", 3000)
+    monkeypatch.setattr(release_code, "_LATENTS", 1000)
+    monkeypatch.setattr(release_code, "_MOST", 3000)
+
+
+def released(folder: Path, name: str, settings: dict[str, Any]) -> Path:
+    source = folder / "in.png"
+    rng = np.random.default_rng(0)
+    write_image(source, rng.integers(0, 256, (12, 16, 3)).astype(np.uint8))
+    protect.make(name, settings | {"seed": 3}).apply(source, folder / "out.png")
+    return folder / "out.png"
+
+
+@pytest.mark.usefixtures("few_pictures")
+@pytest.mark.parametrize(("name", "settings"), RELEASES, ids=[name for name, _ in RELEASES])
+def test_the_code_of_every_release_is_run(
+    tmp_path: Path, name: str, settings: dict[str, Any]
+) -> None:
+    output = released(tmp_path, name, settings)
+    verdict = audit_guarantee(output, trials=1000, generator=np.random.default_rng(1))
+    assert not verdict.refuted, str(verdict)
+    assert not verdict.not_run
+    assert verdict.attacks[-1].target == "Release code"
+    assert len(verdict.findings) >= 2
+    if name in {"laplace", "dppix", "randomized-response", "dp-image"}:
+        assert verdict.attacks[-1].bound.epsilon > 0.2
+
+
+class _Weak:
+    """A generator whose noise is half as large, and whose coins fall for the original."""
+
+    def __init__(self, inner: np.random.Generator) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def laplace(self, *args: Any, **kwargs: Any) -> Any:
+        return 0.5 * self.inner.laplace(*args, **kwargs)
+
+    def standard_normal(self, *args: Any, **kwargs: Any) -> Any:
+        return np.float32(0.5) * self.inner.standard_normal(*args, **kwargs)
+
+    def random(self, *args: Any, **kwargs: Any) -> Any:
+        return np.minimum(1.2 * self.inner.random(*args, **kwargs), 1.0)
+
+
+@pytest.mark.usefixtures("few_pictures")
+@pytest.mark.parametrize(("name", "settings"), RELEASES, ids=[name for name, _ in RELEASES])
+def test_weak_noise_of_any_release_is_refuted(
+    tmp_path: Path, name: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = released(tmp_path, name, settings)
+    real = Randomness.generator
+    monkeypatch.setattr(Randomness, "generator", lambda self: _Weak(real(self)))
+    verdict = audit_guarantee(output, trials=1000, generator=np.random.default_rng(1))
+    assert verdict.refuted
+    assert any(not finding.conforms for finding in verdict.findings)
+
+
+def test_pass_ldp_is_audited_by_its_own_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promise = guarantee(
+        SelfComposed(ExponentialChoice(1.0), 2), delta=0.0, mechanism="PASS-LDP (epsilon 1 a draw)"
+    )
+    stored = tmp_path / "promise.json"
+    stored.write_text(json.dumps({"promise": promise.to_json()}))
+    verdict = audit_guarantee(stored, trials=4000, generator=np.random.default_rng(1))
+    assert not verdict.refuted, str(verdict)
+    assert [f.check for f in verdict.findings] == [
+        "enumeration of the table",
+        "draws follow the table",
+    ]
+    assert 0.5 < verdict.attacks[-1].bound.epsilon < 2.0
+    # half of the temperature: twice the epsilon
+    real = PassLDP._rows
+    monkeypatch.setattr(PassLDP, "_rows", lambda self, x: real(self, x) ** 3 * 40)
+    assert audit_guarantee(stored, trials=1000, generator=np.random.default_rng(1)).refuted
+
+
+def test_draws_that_do_not_follow_their_table_are_found() -> None:
+    table = np.array([[0.7, 0.3], [0.3, 0.7]])
+    assert check_draws(10_000 * table, table).conforms
+    assert not check_draws([[6500, 3500], [3000, 7000]], table).conforms
+    assert not check_draws([[7000, 3000], [3000, 7000]], [[1.0, 0.0], [0.3, 0.7]]).conforms
+
+
+def test_a_tight_mechanism_is_not_accused_by_chance(tmp_path: Path) -> None:
+    """At 95 % one right answer in twenty looks wrong; an alarm needs 99.9 %."""
+    bound = LowerBound(1.02, 0.95, 0.0, "test", 100, beside=((0.99, 1.005), (0.999, 0.98)))
+    assert bound.exceeds(1.0)
+    assert not verdict_module.Attack("any", 1.0, bound).refutes
+    assert verdict_module.Attack("any", 0.97, bound).refutes
 
 
 def test_what_was_not_run_is_listed(tmp_path: Path) -> None:

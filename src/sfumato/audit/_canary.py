@@ -8,24 +8,38 @@ canary's coordinate is scored by the likelihood ratio that the plan itself impli
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.fft import dct
 from torch import nn
 
 from sfumato.audit._epsilon import AuditError, LowerBound
 from sfumato.audit._one_run import one_run_lower_bound
 from sfumato.audit._pairs import step_ratio
 from sfumato.data import ArrayRecords
-from sfumato.learn import AsIs, MaskedPixels, Plan, Speed, cross_entropy
+from sfumato.learn import (
+    AsIs,
+    LowFrequency,
+    MaskedPixels,
+    Pixelate,
+    Plan,
+    PublicView,
+    Speed,
+    Subspace,
+    cross_entropy,
+)
+from sfumato.learn._sampling import records_by_owner
 from sfumato.learn._step import PrivateStep, units_of
 from sfumato.learn._streams import Streams
 from sfumato.learn._views import BLANK
 from sfumato.privacy import Randomness, Relation
 
-# How far a canary's gradient lies beyond the clip norm; the public one must outshine the noise.
-_LOUD = 1e6
+# How far a canary's gradient lies beyond the clip norm; a public one must outshine the noise.
+_BEYOND, _LOUD = 1e3, 1e9
+_RECORDS_OF_A_PERSON = 3
 
 
 @dataclass(frozen=True)
@@ -49,26 +63,37 @@ def canary_run(
     """One training of ``plan.steps`` steps with ``canaries``, half of them in by a fair coin.
 
     "In" and "out" are neighbours under the plan's relation: out means absent (add-remove), blank
-    (zero-out), or the opposite gradient (replace). With a public view (``MaskedPixels``) every canary
-    also has a loud public gradient, and the attacker takes the private batch to be the public one:
-    the attack on the published shared batch, which finds nothing where the two are independent.
+    (zero-out), or the opposite gradient (replace).
+
+    | switch of the plan | what a canary is |
+    | --- | --- |
+    | several clips | a record whose clips all say the same |
+    | unit person | a person with three records (or as many as the unit allows) |
+    | projector | as ever; the public gradients span every canary's direction |
+    | feature map | a direction that the map does not see, so that neighbours share their view |
+    | masked pixels | a loud public half beside the private one |
+
+    With masked pixels the attacker takes the private batch to be the public one: the attack on the
+    published shared batch, which finds nothing where the two are independent.
     """
     view = plan.public_view
-    if not plan.is_private or plan.by_person or plan.clips > 1 or plan.projector is not None:
-        raise AuditError(
-            "Expected a plan with noise, unit record or masked-tokens, one clip and no projector: "
-            "canaries are single records on coordinates of their own."
-        )
-    if view is not None and not isinstance(view, MaskedPixels):
-        raise AuditError("Expected a plan without public view or with MaskedPixels.")
+    if not plan.is_private:
+        raise AuditError("Expected a plan with noise, got one without: there is nothing to refute.")
     source = randomness or Randomness()
     included = source.generator().random(canaries) < 0.5
-    data, where = _records(plan, included, view)
-    model = nn.Linear(data.x.shape[1], 2, bias=False)
+    directions = _directions(canaries, view)
+    if plan.projector is not None:
+        public = ArrayRecords(_clipwise(directions, plan.clips), np.ones(canaries, dtype=np.int64))
+        plan = replace(plan, projector=Subspace(public, rank=canaries, refresh=plan.steps))
+    data = _records(plan, included, directions)
+    owners = None
+    if plan.by_person:
+        owners = records_by_owner(data, most=plan.unit.max_records)
+    model = nn.Linear(directions.shape[1], 2, bias=False)
     nn.init.zeros_(model.weight)
     step = PrivateStep(
         model, cross_entropy, plan, Streams(model, data, plan, AsIs()),
-        units_of(plan, data, None), len(data), randomness=source, speed=Speed(noise_threads=1),
+        units_of(plan, data, owners), len(data), randomness=source, speed=Speed(),
     )  # fmt: skip
     scores = np.zeros(canaries)
     sigma, rate = plan.noise_multiplier, plan.sampling_rate
@@ -76,35 +101,67 @@ def canary_run(
     for _ in range(plan.steps):
         gradient = step.take().gradient["weight"].double().numpy() * plan.divisor / plan.clip_norm
         along = (gradient[0] - gradient[1]) / math.sqrt(2)
-        seen = along[where]
-        if view is None:
-            scores += step_ratio(seen, rate, sigma, away=away)
-        else:
+        seen = directions @ along
+        if isinstance(view, MaskedPixels):
             present = np.abs(along[:canaries]) > 1e3 * sigma
             scores += np.where(present, step_ratio(seen, 1.0, sigma, away=away), 0.0)
+        else:
+            scores += step_ratio(seen, rate, sigma, away=away)
     return CanaryRun(included, scores, plan)
 
 
+def _directions(count: int, view: PublicView | None) -> npt.NDArray[np.float32]:
+    """One unit vector a canary, orthogonal to the others, that no public view shows."""
+    match view:
+        case None:
+            return np.eye(count, dtype=np.float32)
+        case MaskedPixels():
+            return np.eye(2 * count, dtype=np.float32)[count:]
+        case Pixelate():
+            # two pixels of a square against each other: its mean stays
+            rows = np.zeros((count, count * view.block), dtype=np.float32)
+            first = np.arange(count) * view.block
+            rows[np.arange(count), first] = math.sqrt(0.5)
+            rows[np.arange(count), first + 1] = -math.sqrt(0.5)
+            return rows
+        case LowFrequency():
+            waves = dct(np.eye(count + view.size), axis=0, norm="ortho")
+            return np.ascontiguousarray(waves[view.size :], dtype=np.float32)
+    raise AuditError(
+        f"Expected a public view that loses something, got {view.name}: it has no neighbours that "
+        "share their view, so there is nothing to attack."
+    )
+
+
 def _records(
-    plan: Plan, included: npt.NDArray[np.bool_], view: MaskedPixels | None
-) -> tuple[ArrayRecords, npt.NDArray[np.int64]]:
-    """Canaries as one-hot rows, and the coordinate that each of them moves."""
+    plan: Plan, included: npt.NDArray[np.bool_], directions: npt.NDArray[np.float32]
+) -> ArrayRecords:
+    """Canaries as loud rows along their directions, and what is public about them."""
     count = len(included)
-    loud = _LOUD * plan.clip_norm
-    x = np.zeros((count, count if view is None else 2 * count), dtype=np.float32)
+    masked = isinstance(plan.public_view, MaskedPixels)
+    x = directions * np.float32((_LOUD if masked else _BEYOND) * plan.clip_norm)
+    if plan.relation is Relation.REPLACE:
+        x[~included] *= -1
     mask = None
-    where = np.arange(count) if view is None else np.arange(count, 2 * count)
-    x[np.arange(count), where] = loud
-    y = np.ones(count, dtype=np.int64)
-    if view is not None:
+    if masked:
         # the public half of a canary shines without clipping; its private half is all that differs
-        x[np.arange(count), np.arange(count)] = loud
+        x[np.arange(count), np.arange(count)] = _LOUD * plan.clip_norm
         mask = np.zeros(x.shape, dtype=bool)
         mask[:, :count] = True
-    if plan.relation is Relation.REPLACE:
-        x[~included, where[~included]] *= -1
+    rows = np.arange(count)
     if plan.relation is Relation.ADD_REMOVE:
-        return ArrayRecords(x[included], y[included]), where
+        rows = rows[included]
     # blank is a symbol whose gradient is defined as zero, not black pixels (R2)
     blank = ~included & (plan.relation is Relation.ZERO_OUT)
-    return ArrayRecords(x, y, mask=mask, attributes={BLANK: blank}), where
+    if plan.by_person:
+        rows = np.repeat(rows, min(_RECORDS_OF_A_PERSON, plan.unit.max_records or count))
+    return ArrayRecords(
+        _clipwise(x[rows], plan.clips), np.ones(len(rows), dtype=np.int64),
+        mask=None if mask is None else _clipwise(mask[rows], plan.clips),
+        owners=[f"canary {row}" for row in rows] if plan.by_person else None,
+        attributes={BLANK: blank[rows]},
+    )  # fmt: skip
+
+
+def _clipwise(rows: npt.NDArray[Any], clips: int) -> npt.NDArray[Any]:
+    return rows if clips == 1 else np.repeat(rows[:, None], clips, axis=1)

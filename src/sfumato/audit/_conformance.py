@@ -16,15 +16,26 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy import stats
+from scipy.fft import dct, idct
 from torch import Tensor, nn
 
 from sfumato.audit._epsilon import AuditError
-from sfumato.data import ArrayRecords, Records
-from sfumato.learn import AsIs, MaskedPixels, Plan, Speed, cross_entropy
-from sfumato.learn._sampling import PoissonSampler
+from sfumato.data import ArrayRecords, Records, Subset
+from sfumato.learn import (
+    AsIs,
+    Blur,
+    FeatureMap,
+    LowFrequency,
+    Pixelate,
+    Plan,
+    Speed,
+    Subspace,
+    cross_entropy,
+)
+from sfumato.learn._sampling import PoissonSampler, records_by_owner
 from sfumato.learn._step import PrivateStep, units_of
 from sfumato.learn._streams import Streams
-from sfumato.privacy import Randomness
+from sfumato.privacy import Randomness, Unit
 
 # A sound mechanism raises an alarm in one audit out of a million.
 ALARM = 1e-6
@@ -45,17 +56,21 @@ class Finding:
 
 def check_training(plan: Plan, *, randomness: Randomness | None = None) -> list[Finding]:
     """All checks that apply to a plan, on a small model and made-up records (no private data)."""
-    if not plan.is_private or plan.by_person:
-        raise AuditError("Expected a plan with noise and a unit below person, got another.")
+    if not plan.is_private:
+        raise AuditError("Expected a plan with noise, got one without: there is nothing to check.")
     source = randomness or Randomness()
-    # the checks need to see each part alone: no projector, one clip, a handful of records
-    plain = replace(plan, projector=None, clips=1, as_published=False)
-    shared = replace(plan, projector=None, clips=1)
-    found = [_sensitivity(plain, source), *_noise(plain, source), _sampler(plan, source)]
+    # most checks need to see each part alone: no projector, one clip, single records
+    unit = Unit.record() if plan.by_person else plan.unit
+    plain = replace(plan, projector=None, clips=1, as_published=False, unit=unit)
+    shared = replace(plan, projector=None, clips=1, unit=unit)
+    own = replace(plan, projector=None, as_published=False)
+    found = [_sensitivity(own, source), *_noise(plain, source), _sampler(plan, source)]
+    if plan.projector is not None:
+        found.append(_projection(plain, source))
     if plan.public_view is not None:
         found.append(_two_streams(shared, source))
-    if isinstance(plan.public_view, MaskedPixels):
-        found.append(_public_view(plain, source))
+        if not isinstance(plan.public_view, Blur):
+            found.append(_public_view(plain, source))
     return found
 
 
@@ -77,23 +92,33 @@ class _Silence:
 def _step(plan: Plan, records: Records, source: Randomness, *, silent: bool = False) -> PrivateStep:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(_SIZE, _HIDDEN), nn.Tanh(), nn.Linear(_HIDDEN, _CLASSES))
+    owners = records_by_owner(records, most=plan.unit.max_records) if plan.by_person else None
     step = PrivateStep(
         model, cross_entropy, plan, Streams(model, records, plan, AsIs()),
-        units_of(plan, records, None), len(records),
-        randomness=source, speed=Speed(noise_threads=1),
+        units_of(plan, records, owners), len(records),
+        randomness=source, speed=Speed(),
     )  # fmt: skip
     if silent:
         step._noise = _Silence()  # type: ignore[assignment]
     return step
 
 
-def _wild(count: int, generator: np.random.Generator) -> ArrayRecords:
-    """Records whose gradients are large and opposed; everything in them is private."""
+def _wild(
+    count: int, generator: np.random.Generator, *, clips: int = 1, persons: bool = False
+) -> ArrayRecords:
+    """Records whose gradients are large and opposed; everything in them is private.
+
+    With ``persons`` each owns three records in a row that pull the same way.
+    """
+    shape = (count, _SIZE) if clips == 1 else (count, clips, _SIZE)
+    one = (count, *(1,) * (len(shape) - 1))
     base = generator.standard_normal(_SIZE)
-    scale = 10.0 ** generator.uniform(-1, 3, (count, 1)) * generator.choice([-1, 1], (count, 1))
-    x = scale * (base + 0.3 * generator.standard_normal((count, _SIZE)))
-    y = generator.integers(_CLASSES, size=count)
-    return ArrayRecords(x.astype(np.float32), y, mask=np.zeros(x.shape, dtype=bool))
+    scale = 10.0 ** generator.uniform(-1, 3, one) * generator.choice([-1, 1], one)
+    owner = np.arange(count) // 3 if persons else np.arange(count)
+    x = scale[owner] * (base + 0.3 * generator.standard_normal(shape))
+    y = generator.integers(_CLASSES, size=count)[owner]
+    names = [f"person {number}" for number in owner]
+    return ArrayRecords(x.astype(np.float32), y, mask=np.zeros(shape, dtype=bool), owners=names)
 
 
 def _flat(step: PrivateStep) -> Tensor:
@@ -101,19 +126,22 @@ def _flat(step: PrivateStep) -> Tensor:
 
 
 def _sensitivity(plan: Plan, source: Randomness) -> Finding:
-    """With the noise off and everybody drawn, one record moves the sum by at most C."""
-    everyone = replace(plan, records=8, batch=8)
+    """With the noise off and everybody drawn, one unit moves the sum by at most C.
+
+    A unit is a record with all its clips, or a person with three records.
+    """
+    everyone = _private_part(replace(plan, records=8, batch=8))
     generator = source.generator()
-    most = 0.0
+    each, most = (3 if plan.by_person else 1), 0.0
     for _ in range(6):
-        data = _wild(8, generator)
-        rest = ArrayRecords(data.x[1:], data.y[1:], mask=data.mask[1:])  # type: ignore[index]
-        private_only = _private_part(everyone)
+        data = _wild(8 * each, generator, clips=plan.clips, persons=plan.by_person)
+        rest = Subset(data, range(each, len(data)))
         full, without = (
-            _flat(_step(private_only, records, source, silent=True)) for records in (data, rest)
+            _flat(_step(everyone, records, source, silent=True)) for records in (data, rest)
         )
         most = max(most, float((full - without).norm()) * everyone.divisor / plan.clip_norm)
-    detail = f"one record moved the sum by {most:.4g} C; allowed is 1 C"
+    unit = "person" if plan.by_person else "record"
+    detail = f"one {unit} moved the sum by {most:.4g} C; allowed is 1 C"
     return Finding("sensitivity with the noise off", 0 < most <= 1 + 1e-3, detail)
 
 
@@ -154,6 +182,33 @@ def _normal(values: list[npt.NDArray[np.float64]], deviation: float) -> bool:
         2 * min(tail.cdf(energy), tail.sf(energy)) > ALARM
         and abs(repeats) < 6 / np.sqrt(block[1:].size)
     )
+
+
+def _projection(plan: Plan, source: Randomness, rank: int = 6, steps: int = 40) -> Finding:
+    """What is released lies in the public subspace, with the planned noise along every direction.
+
+    The subspace is found twice, beside different private records, and must be the same bits.
+    """
+    public = _wild(2 * rank, np.random.default_rng(0))
+    projected = replace(
+        _private_part(plan), records=12, batch=12, projector=Subspace(public, rank, steps)
+    )
+    bases, values = [], []
+    for _ in range(2):
+        data = _wild(12, source.generator())
+        noisy, quiet = (_step(projected, data, source, silent=silent) for silent in (False, True))
+        for step in (noisy, quiet):
+            step._private = _Always(np.arange(12))  # type: ignore[assignment]
+        drawn = torch.stack([_flat(noisy) - _flat(quiet) for _ in range(steps)])
+        assert noisy._projector is not None
+        bases.append(noisy._projector.basis.double())
+        values.append((drawn * projected.divisor, bases[-1]))
+    inside = max(float((v - v @ b @ b.T).norm() / v.norm()) for v, b in values)
+    along = [(v @ b).numpy() for v, b in values]
+    deviation = projected.noise_multiplier * projected.clip_norm
+    fine = torch.equal(*bases) and inside < 1e-3 and all(_normal(list(v), deviation) for v in along)
+    detail = f"{bases[0].shape[1]} directions over {steps} steps, outside them {inside:.1e}"
+    return Finding("noise in the public subspace, which ignores private records", fine, detail)
 
 
 def _sampler(plan: Plan, source: Randomness) -> Finding:
@@ -206,15 +261,38 @@ def _two_streams(plan: Plan, source: Randomness) -> Finding:
 
 def _public_view(plan: Plan, source: Randomness) -> Finding:
     """Private values may change as they like: the public gradient stays bit-identical."""
-    generator = source.generator()
+    generator, view = source.generator(), plan.public_view
     data = _wild(1, generator)
     mask = np.zeros(data.x.shape, dtype=bool)
     mask[:, : _SIZE // 2] = True
-    other = np.where(mask, data.x, generator.standard_normal(data.x.shape).astype(np.float32))
+    if isinstance(view, FeatureMap):
+        data, other = _same_view(view, generator)
+    else:
+        other = np.where(mask, data.x, generator.standard_normal(data.x.shape).astype(np.float32))
     small = replace(plan, records=1, batch=1)
-    found = [
-        _step(small, ArrayRecords(x, data.y, mask=mask), source)._public_mean(np.arange(1))
-        for x in (data.x, other)
-    ]
+    found = []
+    for x in (data.x, other):
+        step = _step(small, ArrayRecords(x, data.y, mask=mask), source, silent=True)
+        step._private = _Always(np.arange(0))  # type: ignore[assignment]
+        found.append(_flat(step))
     same = torch.equal(*found) and bool(found[0].any())
     return Finding("non-interference of the public view", same, "public gradients bit for bit")
+
+
+def _same_view(view: FeatureMap, generator: np.random.Generator) -> tuple[ArrayRecords, Any]:
+    """A record and another one with the same features: what the map loses is drawn anew."""
+    for _ in range(100):
+        first = generator.uniform(0, 255, _SIZE).round().astype(np.float32)
+        change = generator.standard_normal(_SIZE) * 20
+        # what the map keeps of the change is taken out of it again
+        kept = dct(change, norm="ortho") if isinstance(view, LowFrequency) else None
+        if kept is not None:
+            kept[: view.size] = 0  # type: ignore[attr-defined]
+            change = idct(kept, norm="ortho")
+        elif isinstance(view, Pixelate):
+            for start in range(0, _SIZE, view.block):
+                change[start : start + view.block] -= change[start : start + view.block].mean()
+        second = (first + change).astype(np.float32)
+        if np.array_equal(view(first), view(second)) and not np.array_equal(first, second):
+            return ArrayRecords(first[None], np.zeros(1, dtype=np.int64)), second[None]
+    raise AuditError(f"Expected neighbours that share the view {view.name}, found none.")

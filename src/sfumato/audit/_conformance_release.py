@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +21,20 @@ MOST_BYTES = 1 << 29
 
 
 def check_basis(
-    basis: Basis, height: int, width: int, *, pixels: int, frames: int, trials: int = 24
+    basis: Basis,
+    height: int,
+    width: int,
+    *,
+    pixels: int,
+    frames: int,
+    trials: int = 24,
+    l1: bool = False,
 ) -> Finding:
     """No change of the unit moves the coefficients further than the basis' own ``gain`` says.
 
     Changes of full contrast: flat, one channel, low-frequency signs, random signs; in corners, in
-    rows, scattered. For an orthonormal basis the largest singular value is looked for as well.
+    rows, scattered. With ``l1`` the sum of the moves counts, as it does for Laplace noise, against
+    ``l1_gain``. Frames beyond a block move other blocks: that is the distinguisher's to see.
     """
     shape = (basis.block, height, width, 3)
     if 4 * math.prod(shape) > MOST_BYTES:
@@ -36,9 +44,10 @@ def check_basis(
         )
     generator = np.random.default_rng(0)
     inside = min(frames, basis.block)
-    allowed = basis.gain(pixels, inside)
+    order = 1 if l1 else 2
+    allowed = (basis.l1_gain if l1 else basis.gain)(pixels, inside)  # type: ignore[attr-defined]
     worst = max(
-        float(np.linalg.norm(basis.analyse(change)))
+        float(np.linalg.norm(basis.analyse(change).ravel(), order))
         for change in _changes(shape, pixels, inside, trials, generator)
     )
     detail = (
@@ -111,20 +120,33 @@ class _Watched:
 
 
 def check_release_noise(
-    basis: Basis, scale: float, height: int, width: int, *, generator: np.random.Generator
+    basis: Basis,
+    scale: float,
+    height: int,
+    width: int,
+    *,
+    generator: np.random.Generator,
+    noise: Literal["gaussian", "laplace"] = "gaussian",
 ) -> Finding:
-    """The noise of a whole release: standard normal, and no two coefficients share it."""
+    """The noise of a whole release: of the promised size, and no two coefficients share it."""
     watched = _Watched(basis)
     blocks = max(8, min(60, (1 << 22) // max(1, basis.coefficients)))
     pictures = np.random.default_rng(0).integers(0, 256, (basis.block, height, width, 3))
     still = pictures.astype(np.uint8)
-    noise = NoisyBlocks(watched, scale, generator)  # type: ignore[arg-type]
-    for _ in noise(picture for _ in range(blocks) for picture in still):
+    release = NoisyBlocks(watched, scale, generator, noise=noise)  # type: ignore[arg-type]
+    for _ in release(picture for _ in range(blocks) for picture in still):
         pass
     values = (np.stack(watched.noisy) - np.stack(watched.clean)).reshape(blocks, -1) / scale
-    energy = float((values.astype(np.float64) ** 2).sum())
-    tail = stats.chi2(values.size)
+    if noise == "laplace":  # twice an absolute value is chi-square of two degrees of freedom
+        energy, tail = (
+            2 * float(np.abs(values.astype(np.float64)).sum()),
+            stats.chi2(2 * values.size),
+        )
+    else:
+        energy, tail = float((values.astype(np.float64) ** 2).sum()), stats.chi2(values.size)
     fine = 2 * min(tail.cdf(energy), tail.sf(energy)) > ALARM
+    if noise == "laplace":  # as normal scores, so that one limit of correlation serves both
+        values = stats.norm.ppf(stats.laplace.cdf(values.astype(np.float64)))
     some = values[:, np.linspace(0, values.shape[1] - 1, min(400, values.shape[1])).astype(int)]
     spread = some.std(0)
     if (spread > 0).all():
@@ -135,7 +157,8 @@ def check_release_noise(
         fine = fine and closest < math.tanh(stats.norm.isf(ALARM / pairs) / math.sqrt(blocks - 3))
     else:
         fine, closest = False, math.nan
-    detail = f"variance {energy / values.size:.4f} of what was promised, largest correlation {closest:.3f}"
+    share = energy / float(tail.mean())
+    detail = f"{share:.4f} of the promised size, largest correlation {closest:.3f}"
     return Finding("noise of the release", bool(fine), detail)
 
 

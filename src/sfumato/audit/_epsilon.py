@@ -22,7 +22,7 @@ from sfumato.errors import SfumatoError
 
 Array = npt.NDArray[np.float64]
 
-CONFIDENCES = (0.95, 0.99)
+CONFIDENCES = (0.95, 0.99, 0.999)
 _CHOOSING_SHARE, _CHOOSING_MOST = 0.1, 5_000
 # Shares of the allowed error that the rare side may use: it is the one that matters.
 _RARE_SHARES = (0.5, 0.8, 0.95)
@@ -49,8 +49,16 @@ class LowerBound:
     gaussian_fit: float | None = None
 
     def exceeds(self, promised: float) -> bool:
-        """True when the promise is refuted at this confidence."""
+        """True when the limit lies above ``promised`` at this confidence."""
         return self.epsilon > promised
+
+    @property
+    def surest(self) -> float:
+        """The limit at the highest confidence: what an alarm is raised by.
+
+        A mechanism that attains its epsilon is accused at 95 % in one audit out of twenty.
+        """
+        return self.beside[-1][1] if self.beside else self.epsilon
 
     def __str__(self) -> str:
         more = "".join(f"; {value:.3g} at {100 * level:g} %" for level, value in self.beside)

@@ -6,54 +6,46 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sfumato.audit._canary import canary_run
+from sfumato.audit._choice_code import choice_code
 from sfumato.audit._conformance import Finding, check_training
-from sfumato.audit._conformance_release import (
-    check_basis,
-    check_release_noise,
-    distinguisher_scores,
-)
 from sfumato.audit._epsilon import AuditError, LowerBound, delta_lower_bound, epsilon_lower_bound
 from sfumato.audit._pairs import affordable_trials, simulated_scores
+from sfumato.audit._release_code import check_release, release_scores, small_shape
+from sfumato.audit._training_code import TrainingCode, training_code
 from sfumato.files import write_json, write_text
-from sfumato.learn import MaskedPixels, Plan
 from sfumato.privacy import (
     Card,
-    Gaussian,
+    ExponentialChoice,
     Guarantee,
     NoAccess,
     NoGuarantee,
-    PoissonSampled,
     SelfComposed,
-    SharedBatch,
-    UnitKind,
+    Unit,
     delta_of,
-    epsilon_of,
     format_epsilon,
     promise_from_json,
     read_card,
 )
+from sfumato.protect import Method, ProtectError, Shape, get
 from sfumato.protect._release import shape_of
 from sfumato.protect.video import VideoDprp
-from sfumato.protect.video._extent import unit_extent
 
-# Steps of a training that are really run; a longer one is audited by its first steps.
-MOST_STEPS = 100
 PROMISE = "promise.json"
 CURVE = (0.0, 0.1, 0.3)
 CURVE_CONFIDENCE = 0.999
-_DISTINGUISHER_DRAWS = 40_000_000
+_RELEASES = {"laplace", "dppix", "snow", "randomized-response", "dp-image", "dprp"}
+_LEAST_CHOICES, _MOST_CHOICES = 500, 40_000
 
 
 @dataclass(frozen=True)
 class Attack:
-    """A certified lower limit beside the epsilon that it must not exceed."""
+    """A certified lower limit beside the epsilon that it must not exceed, with 99.9 % confidence."""
 
     target: str
     promised: float
@@ -61,7 +53,7 @@ class Attack:
 
     @property
     def refutes(self) -> bool:
-        return self.bound.exceeds(self.promised)
+        return self.bound.surest > self.promised
 
 
 @dataclass(frozen=True)
@@ -166,8 +158,9 @@ def audit_guarantee(
 
     | what the promise says | what is run beside the simulation of its event |
     | --- | --- |
-    | a training with Poisson batches | canaries and conformance of the training code |
-    | ``dprp`` with its output beside the card | basis, noise and distinguisher of the release code |
+    | a training, whatever its switches | canaries and conformance of the training code |
+    | a noisy release | sensitivity, noise and a distinguisher of the method's own code |
+    | PASS-LDP | every entry of its table, and draws of the code that releases |
     | anything else | nothing, and the verdict says so |
     | no guarantee | nothing: there is none to falsify |
     """
@@ -179,19 +172,39 @@ def audit_guarantee(
     say = progress or (lambda sentence: None)
     verdict = Verdict(promise)
     _simulate(verdict, promise, trials, confidence, generator or np.random.default_rng(), say)
-    step = _training_step(promise)
-    if step is not None:
-        say("running the training step with canaries")
-        _train(verdict, promise, step, confidence)
-    elif card is not None and card.method == VideoDprp.name:
-        say("releasing test pictures with the card's settings")
-        _release(verdict, card, named, confidence)
-    elif not isinstance(promise.event, NoAccess):
+    try:
+        _run_code(verdict, promise, card, named, trials, confidence, say)
+    except (AuditError, ProtectError) as error:
         what = promise.mechanism if card is None else card.method
-        verdict.not_run.append(
-            f"the code of {what}; its event was simulated from its description alone"
-        )
+        reason = str(error).rstrip(".")
+        verdict.not_run.append(f"the code of {what} ({reason}); its event was simulated")
     return verdict
+
+
+def _run_code(
+    verdict: Verdict,
+    promise: Guarantee,
+    card: Card | None,
+    path: Path,
+    trials: int,
+    confidence: float,
+    say: Callable[[str], None],
+) -> None:
+    """Whatever code of ours made the release, run again on neighbours that show nobody."""
+    training, choice = training_code(promise, card), _choice(promise)
+    if training is not None:
+        say("running the training step with canaries")
+        _train(verdict, training, confidence)
+    elif choice is not None and "PASS-LDP" in promise.mechanism:
+        say("drawing donors for two samples of our own")
+        _choose(verdict, choice, trials, confidence)
+    elif isinstance(promise.event, NoAccess):
+        return
+    elif card is None:
+        raise AuditError("it is not known from what code this promise came")
+    else:
+        say("releasing test pictures with the card's settings")
+        _release(verdict, card, path, confidence)
 
 
 def _stored_promise(path: Path) -> Guarantee | NoGuarantee:
@@ -257,94 +270,88 @@ def _simulate(
             verdict.curve.append(CurvePoint(epsilon, certified, promised))
 
 
-def _training_step(promise: Guarantee) -> tuple[float, Gaussian, int, bool] | None:
-    """Sampling rate, noise, steps and shared batch of a training; None for other events."""
-    event = promise.event
-    if isinstance(event, SharedBatch):
-        return event.probability, event.event, event.steps, True
-    if isinstance(event, SelfComposed) and isinstance(event.event, PoissonSampled):
-        return event.event.probability, event.event.event, event.count, False
-    return None
-
-
-def _train(
-    verdict: Verdict,
-    promise: Guarantee,
-    step: tuple[float, Gaussian, int, bool],
-    confidence: float,
-) -> None:
-    """The installed training code under the card's rate and noise, with canaries of our own."""
-    rate, noise, steps, shared = step
-    if shared:
+def _train(verdict: Verdict, code: TrainingCode, confidence: float) -> None:
+    """The installed training code under the card's rate, noise and switches, with canaries."""
+    if not code.calibrated:
+        detail = (
+            f"the plan for this epsilon has noise {code.plan.noise_multiplier:.4g}, the card "
+            f"{code.noise:.4g}"
+        )
+        verdict.findings.append(Finding("calibration", False, detail))
+    if code.plan.as_published:
         verdict.not_run.append(
-            "the training code; the card states the published shared batch and its true epsilon"
+            "conformance; the published form shares its batch, and its card says so"
         )
-        return
-    taken = min(steps, MOST_STEPS)
-    event = SelfComposed(PoissonSampled(rate, noise), taken)
-    limit = epsilon_of(event, promise.delta, promise.relation)
-    share = Fraction(rate).limit_denominator(1_000_000)
-    masked = promise.unit.kind is UnitKind.MASKED_TOKENS
-    plan = Plan(
-        epsilon=limit, delta=promise.delta, records=share.denominator, batch=share.numerator,
-        steps=taken, clip_norm=1.0, relation=promise.relation,
-        unit="masked-tokens" if masked else "record",  # type: ignore[arg-type]
-        public_view=MaskedPixels(private="rest") if masked else None,
-    )  # fmt: skip
-    if abs(plan.noise_multiplier / noise.noise_multiplier - 1) > 0.01:
-        finding = Finding(
-            "calibration",
-            False,
-            f"the plan for this epsilon has noise {plan.noise_multiplier:.4g}, the card "
-            f"{noise.noise_multiplier:.4g}",
-        )
-        verdict.findings.append(finding)
-    verdict.findings += check_training(plan)
-    target = f"Training code, {'all' if taken == steps else 'first'} {taken} steps"
-    verdict.attacks.append(Attack(target, limit, canary_run(plan).lower_bound(confidence)))
+    else:
+        verdict.findings += check_training(code.plan)
+    bound = canary_run(code.plan, canaries=code.canaries).lower_bound(confidence)
+    verdict.attacks.append(Attack(code.target, code.limit, bound))
 
 
 def _release(verdict: Verdict, card: Card, path: Path, confidence: float) -> None:
-    """The basis and the noise of a Video-DPRP release, from the card's settings."""
-    assert isinstance(card.promise, Guarantee)
-    output = path.with_name(path.name.removesuffix(".card.json"))
-    if not output.is_file():
-        verdict.not_run.append(
-            "the release; its file is not beside the card, so its size is unknown"
-        )
-        return
-    known = VideoDprp.accepted_settings()
-    method = VideoDprp(**{k: v for k, v in card.settings.items() if k in known})
-    shape = shape_of(output, count=method.needs_length)
-    promise = method.promise(shape)
+    """The release's own code under the card's settings, on two neighbours of our making."""
+    promise = verdict.promise
     assert isinstance(promise, Guarantee)
-    agrees = promise.epsilon <= card.promise.epsilon * (1 + 1e-6)
-    verdict.findings.append(
-        Finding("the card's settings give its epsilon", agrees, f"epsilon {promise.epsilon:.4g}")
-    )
-    basis, scale = method.basis(shape), method.scale(shape)
-    pixels, frames = unit_extent(method.unit, shape)
-    generator = method.randomness.generator()
-    try:
-        verdict.findings.append(
-            check_basis(basis, shape.height, shape.width, pixels=pixels, frames=frames)
-        )
-        verdict.findings.append(
-            check_release_noise(basis, scale, shape.height, shape.width, generator=generator)
-        )
-    except AuditError as error:
-        verdict.not_run.append(f"the basis ({error})")
-        return
-    count = int(np.clip(_DISTINGUISHER_DRAWS // basis.coefficients, 500, 20_000))
-    scores = distinguisher_scores(
-        basis, scale, shape.height, shape.width,
-        pixels=pixels, frames=frames, trials=count, generator=generator,
-    )  # fmt: skip
+    method = _remade(card)
+    output = path.with_name(path.name.removesuffix(".card.json"))
+    if output.is_file():
+        full = shape_of(output, count=method.needs_length)
+        again = method.promise(full)
+        assert isinstance(again, Guarantee)
+        agrees = again.epsilon <= promise.epsilon * (1 + 1e-6) and again.delta <= promise.delta
+        detail = f"epsilon {again.epsilon:.4g} at delta {again.delta:.4g}"
+        verdict.findings.append(Finding("the card's settings give its epsilon", agrees, detail))
+    elif isinstance(method, VideoDprp) or method.needs_length:
+        raise AuditError("its file is not beside the card, so its size is unknown")
+    else:
+        full = Shape(64, 64)
+    shape = small_shape(method, full)
+    verdict.findings += check_release(method, shape)
+    small = method.promise(shape)
+    assert isinstance(small, Guarantee)
     bound = epsilon_lower_bound(
-        *scores, delta=promise.delta, confidence=confidence,
+        *release_scores(method, shape), delta=small.delta, confidence=confidence,
         method="brightest against darkest unit, Clopper-Pearson",
     )  # fmt: skip
+    verdict.attacks.append(Attack("Release code", small.epsilon, bound))
+
+
+def _remade(card: Card) -> Method:
+    """The method with the settings that its card tells; a public mask does not change the noise."""
+    if card.method not in _RELEASES:
+        raise AuditError("it is not one of sfumato's noisy methods")
+    kind = get(card.method)
+    known = kind.accepted_settings()
+    settings = {key: value for key, value in card.settings.items() if key in known}
+    unit = Unit.parse(settings["unit"])
+    if unit.pixel_count is not None and unit.frame_count is not None:
+        settings["unit"] = Unit.pixels(unit.pixel_count, frames=unit.frame_count)
+    return kind(**settings)
+
+
+def _choose(verdict: Verdict, choice: tuple[float, int], trials: int, confidence: float) -> None:
+    """PASS-LDP: the table of one draw, and draws of the code that releases."""
+    promise = verdict.promise
+    assert isinstance(promise, Guarantee)
+    epsilon, draws = choice
+    count = max(_LEAST_CHOICES, min(trials, _MOST_CHOICES // draws))
+    findings, scores = choice_code(epsilon, draws, trials=count)
+    verdict.findings += findings
+    bound = epsilon_lower_bound(
+        *scores, delta=promise.delta, confidence=confidence,
+        method="a sample on a donor against its opposite, Clopper-Pearson",
+    )  # fmt: skip
     verdict.attacks.append(Attack("Release code", promise.epsilon, bound))
+
+
+def _choice(promise: Guarantee) -> tuple[float, int] | None:
+    """Epsilon a draw and draws of PASS-LDP; None for other events."""
+    event = promise.event
+    if isinstance(event, ExponentialChoice):
+        return event.epsilon, 1
+    if isinstance(event, SelfComposed) and isinstance(event.event, ExponentialChoice):
+        return event.event.epsilon, event.count
+    return None
 
 
 def _plain(value: Any) -> Any:

@@ -58,3 +58,30 @@ def strength(
             row.audit, row.target, row.trials, f"{row.fraction:.2f}", f"{row.reference:.2f}"
         )
     emit(as_json, {"strengths": [vars(row) for row in rows]}, table)
+
+
+@app.command("members", hidden=True)
+@app.command("membership")
+def membership(
+    run: Path = typer.Argument(..., help="The folder that sfumato train wrote."),
+    shadows: int = typer.Option(
+        8, min=0, help="Shadow models for LiRA, 3 or more; 0: loss threshold alone."
+    ),
+    most: int = typer.Option(2000, min=4, help="Records looked at of each side."),
+    force: bool = FORCE,
+    as_json: bool = JSON,
+) -> None:
+    """Can the model tell who was in its training set? Exit code 1 if that refutes its promise."""
+    from sfumato.audit import audit_members, measures_path, write_measures
+    from sfumato.files import refuse_overwrite
+
+    target = measures_path(run / "membership")
+    refuse_overwrite(target, force=force)
+    report = audit_members(run, shadows=shadows, most=most)
+    write_measures(
+        target, report.measures, title="Membership inference", settings={"shadows": shadows},
+        commands=[f"sfumato audit membership RUN --shadows {shadows}"], force=force,
+    )  # fmt: skip
+    emit(as_json, report.to_json(), *map(escape, report.words()), f"Written to {target.name}.")
+    if report.refuted:
+        raise typer.Exit(1)
