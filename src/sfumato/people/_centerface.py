@@ -1,10 +1,10 @@
-"""CenterFace: face boxes of any size, through OpenCV's own runtime."""
+"""CenterFace: face boxes of any size."""
 
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
 
 import cv2
 import numpy as np
@@ -12,14 +12,21 @@ import numpy as np
 from sfumato import store
 from sfumato.media import Image
 from sfumato.people._anchors import Floats, suppress_rows
-from sfumato.people._boxes import Box, from_rows
-from sfumato.people._litert import threads
+from sfumato.people._boxes import Box, from_rows, suppress
+from sfumato.people._litert import DEVICE, LiteRtModel
+from sfumato.people._onnx import read_graph
+from sfumato.people._onnx_to_litert import convert
+from sfumato.people._views import windows
 
 _STRIDE = 4
 _MULTIPLE = 32  # the network halves its input five times
 _OVERLAP = 0.3
 _SIDES = {"centerface": (640, 1280), "centerface-native": (1, 1 << 16)}
-_OUTPUTS = ("537", "538", "539", "540")  # heat map, log size, offset, five landmarks
+_OUTPUTS = ("537", "538", "539")  # heat map, log size, offset; the landmarks are not needed
+_SIZES_KEPT = 3  # a video has one size and its windows another
+_WINDOW = 192
+# a window shifts the picture against the network's grid, which changes scores a little
+_WINDOW_THRESHOLD = 0.75
 
 
 class CenterFace:
@@ -30,7 +37,7 @@ class CenterFace:
     ``centerface-native`` takes every picture at its own size: faster on small ones, blind to more.
     """
 
-    device = "cpu (OpenCV)"
+    device = DEVICE
 
     def __init__(
         self,
@@ -44,42 +51,66 @@ class CenterFace:
         self.name = name
         self._sides = sides or _SIDES[name]
         self._threshold, self._margin = threshold, margin
-        cv2.setNumThreads(threads())
-        self._file = str(store.path("centerface", offline=offline))
-        self._size = (0, 0)
-        self._net: Any = None
+        self._graph = read_graph(store.path("centerface", offline=offline))
+        self._models: OrderedDict[tuple[int, int], LiteRtModel] = OrderedDict()
 
     def detect(self, image: Image) -> list[Box]:
         height, width = image.shape[:2]
-        longest = max(height, width)
-        factor = min(max(longest, self._sides[0]), self._sides[1]) / longest
+        factor = self._factor(image)
         wide, high = (_MULTIPLE * math.ceil(side * factor / _MULTIPLE) for side in (width, height))
         shrink = cv2.INTER_AREA if factor < 1 else cv2.INTER_LINEAR
-        scaled = cv2.resize(image, (wide, high), interpolation=shrink)
-        blob = np.asarray(cv2.dnn.blobFromImage(scaled), np.float32)
-        heat, size, offset, _ = self._run(blob, (wide, high))
-        corners, scores = self._decode(heat[0, 0], size[0], offset[0])
-        corners *= np.array([width / wide, height / high] * 2, dtype=np.float32)
+        scaled = np.asarray(cv2.resize(image, (wide, high), interpolation=shrink), np.uint8)
+        return self._look(scaled, width / wide, height / high)
+
+    def detect_near(self, image: Image, near: Sequence[Box]) -> list[Box]:
+        """The faces around the boxes ``near``, for a part of the price: only windows of the
+        picture, each with as much around a box as the box is large, are looked at."""
+        factor, found = self._factor(image), list[Box]()
+        views = windows(near, image.shape[1], image.shape[0], _WINDOW / factor)
+        if len(views) * _WINDOW**2 >= image.shape[0] * image.shape[1] * factor**2:
+            return self.detect(image)
+        for view in views:
+            picture = np.asarray(view.picture(image, _WINDOW, 0.0, 255.0), np.float32)
+            scale = view.side / _WINDOW
+            found += [
+                box.shift(view.x, view.y)
+                for box in self._look(picture, scale, scale, _WINDOW_THRESHOLD)
+            ]
+        return suppress(found, _OVERLAP)
+
+    def _factor(self, image: Image) -> float:
+        longest: int = max(image.shape[:2])
+        return float(min(max(longest, self._sides[0]), self._sides[1]) / longest)
+
+    def _look(
+        self, picture: Image | Floats, wider: float, higher: float, ease: float = 1.0
+    ) -> list[Box]:
+        """Faces of a picture in the network's own size, in pixels ``wider`` and ``higher``."""
+        size = picture.shape[1], picture.shape[0]
+        heat, extent, offset = self._model(size)(picture.astype(np.float32))
+        corners, scores = self._decode(heat[..., 0], extent, offset, ease * self._threshold)
+        corners *= np.array([wider, higher] * 2, dtype=np.float32)
         best = [group[0] for group in suppress_rows(corners, scores, _OVERLAP)]
         boxes = from_rows(corners[best], scores[best], self.name)
         return [box.scale(self._margin) for box in boxes]
 
-    def _run(self, blob: Floats, size: tuple[int, int]) -> Sequence[Floats]:
-        # OpenCV 4.14 keeps the buffers of the first size and then answers nonsense (scores of one
-        # everywhere) for another, so every size gets a network of its own.
-        if size != self._size:
-            self._net, self._size = cv2.dnn.readNetFromONNX(self._file), size
-        self._net.setInput(blob)
-        outputs: Sequence[Floats] = self._net.forward(_OUTPUTS)
-        return outputs
+    def _model(self, size: tuple[int, int]) -> LiteRtModel:
+        if size not in self._models:
+            self._models[size] = LiteRtModel(convert(self._graph, size, _OUTPUTS))
+            if len(self._models) > _SIZES_KEPT:
+                self._models.popitem(last=False)
+        self._models.move_to_end(size)
+        return self._models[size]
 
-    def _decode(self, heat: Floats, size: Floats, offset: Floats) -> tuple[Floats, Floats]:
+    @staticmethod
+    def _decode(
+        heat: Floats, size: Floats, offset: Floats, threshold: float
+    ) -> tuple[Floats, Floats]:
         """CenterNet's decoding: a cell's centre plus its offset, the size as an exponent."""
-        y, x = np.nonzero(heat > self._threshold)
-        extent = np.exp(size[:, y, x]) * _STRIDE
-        cy = (y + offset[0, y, x] + 0.5) * _STRIDE
-        cx = (x + offset[1, y, x] + 0.5) * _STRIDE
-        half_height, half_width = extent / 2
+        y, x = np.nonzero(heat > threshold)
+        half_height, half_width = (np.exp(size[y, x]) * _STRIDE / 2).T
+        cy = (y + offset[y, x, 0] + 0.5) * _STRIDE
+        cx = (x + offset[y, x, 1] + 0.5) * _STRIDE
         corners = np.stack(
             [cx - half_width, cy - half_height, cx + half_width, cy + half_height], axis=1
         )

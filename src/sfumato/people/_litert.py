@@ -17,14 +17,16 @@ DEVICE = "cpu (LiteRT)"
 
 
 class LiteRtModel:
-    """A model of the store, loaded at the first use; not for several threads at once."""
+    """A model of the store by its name, or one built here; not for several threads at once."""
 
-    def __init__(self, name: str, *, offline: bool = False) -> None:
+    def __init__(self, model: str | bytes, *, offline: bool = False) -> None:
         from ai_edge_litert.interpreter import Interpreter
 
-        file = store.path(name, offline=offline)
+        content = (
+            model if isinstance(model, bytes) else store.path(model, offline=offline).read_bytes()
+        )
         with _quiet():
-            self._interpreter = Interpreter(str(file), num_threads=min(4, threads()))
+            self._interpreter = Interpreter(model_content=content, num_threads=min(4, threads()))
             self._interpreter.allocate_tensors()
         self._input = self._interpreter.get_input_details()[0]
         self._outputs = self._interpreter.get_output_details()

@@ -144,6 +144,18 @@ class UnitedDetector:
     def detect(self, image: Image) -> list[Box]:
         return unite(box for part in self.parts for box in part.detect(image))
 
+    def detect_near(self, image: Image, near: Sequence[Box]) -> list[Box]:
+        return unite(box for part in self.parts for box in look_near(part, image, near))
+
+
+def look_near(
+    detector: FaceDetector | PersonDetector, image: Image, near: Sequence[Box]
+) -> list[Box]:
+    """What is found around the boxes ``near``, and maybe elsewhere: a detector that can look at
+    parts of a picture (``detect_near``) looks at these only, any other one at all of it."""
+    look = getattr(detector, "detect_near", None)
+    return detector.detect(image) if look is None else list(look(image, near))
+
 
 def face_detector(names: str = "centerface+blazeface", *, offline: bool = False) -> FaceDetector:
     """Faces by ``centerface``, ``centerface-native``, ``blazeface``, ``blazeface-short``, ``heads``,

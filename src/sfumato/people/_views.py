@@ -7,7 +7,7 @@ looking again at squares as high as the picture finds them, for the price of one
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.media import Image
+from sfumato.people._boxes import Box, hull
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +76,41 @@ def square_views(width: int, height: int, *, tiles: bool) -> Iterator[View]:
     for i in range(count):
         along = (side - short) * i / (count - 1)
         yield View(along, 0.0, short) if width > height else View(0.0, along, short)
+
+
+def windows(near: Sequence[Box], width: int, height: int, least: float) -> list[View]:
+    """Few square views that hold every box of ``near`` with its own size of room on each side.
+
+    A view is at least ``least`` wide, so that small boxes are seen as large as in the whole picture;
+    boxes that fit into one view share it.
+    """
+    groups: list[tuple[Box, ...]] = []
+    inside = [box.clip(width, height) for box in near]
+    for box in sorted((box for box in inside if box.area), key=lambda box: -box.area):
+        for i, group in enumerate(groups):
+            if _reach([*group, box]) <= max(_reach(group), least):
+                groups[i] = (*group, box)
+                break
+        else:
+            groups.append((box,))
+    return [_around(group, width, height, least) for group in groups]
+
+
+def _reach(group: Sequence[Box]) -> float:
+    whole = hull([box.grow(_room(box), _room(box)) for box in group])
+    return max(whole.width, whole.height)
+
+
+def _room(box: Box) -> float:
+    return max(box.width, box.height)
+
+
+def _around(group: Sequence[Box], width: int, height: int, least: float) -> View:
+    side = max(_reach(group), least)
+    x, y = hull([box.grow(_room(box), _room(box)) for box in group]).centre
+
+    def start(middle: float, length: int) -> float:
+        # inside the picture as far as the view fits into it
+        return min(max(middle - side / 2, 0.0), max(length - side, 0.0))
+
+    return View(start(x, width), start(y, height), side)

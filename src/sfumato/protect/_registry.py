@@ -29,7 +29,15 @@ _METHODS: dict[str, str] = {
     "snow": "sfumato.protect.video:Snow",
 }
 # Settings that limit a method to a region; methods that work on regions anyway take them themselves.
-REGION_SETTINGS = ("region", "detector", "on_miss", "every", "import_boxes", "public_mask")
+REGION_SETTINGS = (
+    "region",
+    "detector",
+    "on_miss",
+    "every",
+    "between",
+    "import_boxes",
+    "public_mask",
+)
 
 
 def methods() -> dict[str, type[Method]]:

@@ -17,13 +17,16 @@ from sfumato.media import Frame, Image
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
 from sfumato.protect.video._output_check import faces_left, is_one_of
-from sfumato.protect.video._region import Place, Region, face_detector
+from sfumato.protect.video._region import Place, Region, boxes_place, face_detector
+from sfumato.protect.video._trail import Trail
 
 BLANK = np.uint8(128)
 # One detector that takes no part in the search, and the strongest one once more: it still sees
-# small faces in a weak blur.
-SECOND_LOOK = "blazeface-short+centerface"
-_LOOKS, _MARGIN, _COVERED = 3, 1.3, 0.3
+# small faces in a weak blur. The first is fast and looks at every frame while it is made; both look
+# at the finished file.
+GLANCE = "blazeface-short"
+SECOND_LOOK = f"{GLANCE}+centerface"
+_LOOKS, _MARGIN, _COVERED = 2, 1.3, 0.3
 Cover = Callable[[Image, Place], Image]
 
 
@@ -52,7 +55,8 @@ class Hiding(Method):
         region: str | Region | None = None,
         detector: Any = None,
         on_miss: str = "hold",
-        every: int = 1,
+        every: int | None = None,
+        between: Any = None,
         import_boxes: str | os.PathLike[str] | None = None,
         public_mask: bool = False,
         check: Any = SECOND_LOOK,
@@ -63,10 +67,17 @@ class Hiding(Method):
             region
             if isinstance(region, Region)
             else Region(
-                region or self.default_region, detector, on_miss, every, import_boxes, public_mask
+                region or self.default_region,
+                detector,
+                on_miss,
+                every,
+                import_boxes,
+                public_mask,
+                between,
             )
         )
         self.check = check or None
+        self._trail = Trail()
         self._left: dict[int, list[people.Box]] = {}
 
     @classmethod
@@ -113,8 +124,9 @@ class Hiding(Method):
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         cover = self.covering(shape)
-        second = face_detector(self.check) if self._checked else None
-        for number, (frame, place) in enumerate(self.region.find(frames)):
+        glance = GLANCE if self.check == SECOND_LOOK else self.check
+        second = face_detector(glance) if self._checked else None
+        for number, (frame, place) in enumerate(self._find(frames, shape)):
             shown = cover(frame.image.copy(), place)
             if place.blank:
                 shown = np.full_like(frame.image, BLANK)
@@ -123,6 +135,17 @@ class Hiding(Method):
                 if second is not None:
                     _fill_what_is_left(shown, frame.image, place, second)
             yield replace(frame, image=shown)
+
+    def _find(self, frames: Iterator[Frame], shape: Shape) -> Iterator[tuple[Frame, Place]]:
+        """Every frame with its place; another try finds faces where the first one did."""
+        if self._left and self.region.kind == "faces":
+            for frame, (faces, blank) in zip(frames, self._trail, strict=True):
+                yield frame, boxes_place(faces or (), blank, shape.width, shape.height)
+            return
+        self._trail = Trail()
+        for frame, place in self.region.find(frames):
+            self._trail.add(place.faces, place.blank)
+            yield frame, place
 
     @property
     def _checked(self) -> bool:
@@ -133,7 +156,10 @@ class Hiding(Method):
         if not self._checked:
             return
         first = self.region.detector if self.region.kind == "faces" else None
-        left = list(faces_left(source, made, first=first, second=self.check, tolerant=tolerant))
+        known = (faces for faces, _ in self._trail)
+        left = list(
+            faces_left(source, made, first=first, second=self.check, tolerant=tolerant, near=known)
+        )
         if not left:
             return
         for number, boxes in left:
@@ -150,22 +176,41 @@ class Hiding(Method):
 def _fill_what_is_left(
     shown: Image, original: Image, place: Place, second: people.FaceDetector
 ) -> None:
-    """Fill every face that is still found with its mean colour; a filled one may uncover another."""
+    """Fill every place whose face is still found with its mean colour, and faces beside all places.
+
+    What is found in a cover and is no face of the original is what covers look like.
+    """
     there: list[people.Box] | None = None
-    height, width = shown.shape[:2]
     for _ in range(_LOOKS):
-        found = second.detect(shown)
-        if not found:
+        known = place.faces
+        found = second.detect(shown) if known is None else people.look_near(second, shown, known)
+        again = [face for face in known or () if any(is_one_of(box, [face]) for box in found)]
+        left = [box for box in found if not is_one_of(box, known or ())]
+        covered = [_part(place.mask, box) > _COVERED for box in left]
+        if there is None and not all(covered):
+            there = second.detect(original)
+        if known is None:
+            again += [box for box, hit in zip(left, covered, strict=True) if hit]
+        again += [
+            box
+            for box, hit in zip(left, covered, strict=True)
+            if not hit and is_one_of(box, there or ())
+        ]
+        if not again:
             return
-        there = second.detect(original) if there is None else there
-        covered = [float(place.mask[box.pixels(width, height)].mean()) > _COVERED for box in found]
-        _fill(shown, [b for b, hit in zip(found, covered) if hit or is_one_of(b, there)])
+        _fill(shown, again, 1.0 if known else _MARGIN)
 
 
-def _fill(image: Image, boxes: Iterable[people.Box]) -> None:
+def _part(mask: people.Mask, box: people.Box) -> float:
+    """Which part of a box is masked."""
+    inside = mask[box.pixels(mask.shape[1], mask.shape[0])]
+    return float(inside.mean()) if inside.size else 0.0
+
+
+def _fill(image: Image, boxes: Iterable[people.Box], margin: float = _MARGIN) -> None:
     height, width = image.shape[:2]
     for box in boxes:
-        part = image[box.scale(_MARGIN).pixels(width, height)]
+        part = image[box.scale(margin).pixels(width, height)]
         if part.size:
             part[:] = part.reshape(-1, 3).mean(axis=0).astype(np.uint8)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,32 @@ from sfumato.media import IMAGE_SUFFIXES, Image, open_video, read_image
 from sfumato.protect.video._region import face_detector
 
 _SAME_PLACE, _PART = 0.2, 0.5
+Faces = tuple[people.Box, ...] | None
 
 
 def faces_left(
-    source: Path, made: Path, *, first: Any = None, second: Any, tolerant: bool = False
+    source: Path,
+    made: Path,
+    *,
+    first: Any = None,
+    second: Any,
+    tolerant: bool = False,
+    near: Iterable[Faces] = (),
 ) -> Iterator[tuple[int, list[people.Box]]]:
     """Frames, with the boxes, on which ``second`` finds a face in the output that was there before.
 
     It was there if either detector finds it in the original, which is searched only where something
-    was found in the output.
+    was found in the output. ``near`` says for each frame where the search found faces, if it looked:
+    a detector that can look at parts of a picture then looks at these, for only there can a face be
+    left that was found before; any other detector looks at the whole frame. That look is easily
+    alarmed, and after an alarm the whole frame is looked at.
     """
     after, before = face_detector(second), None
-    for number, (original, output) in enumerate(_pairs(source, made, tolerant)):
+    pairs = _pairs(source, made, tolerant)
+    for number, ((original, output), known) in enumerate(zip(pairs, chain(near, repeat(None)))):
+        in_parts = known is not None and hasattr(after, "detect_near")
+        if in_parts and not people.look_near(after, output, known or ()):
+            continue
         left = after.detect(output)
         if not left:
             continue

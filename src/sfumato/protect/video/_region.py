@@ -21,21 +21,30 @@ from sfumato.media import IMAGE_SUFFIXES, Frame, read_image
 from sfumato.protect._method import ProtectError
 
 Found = people.TrackedBoxes | people.TrackedMask
+_FoundFaces = tuple[Frame, Found, tuple[people.Box, ...] | None]
 Watcher = Callable[[Frame, Found], None]
 Kind = Literal["faces", "people", "background", "mask"]
 
 FACE_LOOKAHEAD = 15
 MASK_LOOKAHEAD = 6
+# Measured (docs/people.md): a strong look at every third frame and a fast one at the others leaves as
+# few faces open as a strong look at each.
+EVERY, BETWEEN = 3, "blazeface"
 MISSED = "people whom every detector missed in a frame and its neighbours"
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """The pixels of one frame that must be worked on. A ``blank`` frame must not be shown."""
+    """The pixels of one frame that must be worked on. A ``blank`` frame must not be shown.
+
+    ``boxes`` are the parts of the mask if it is made of boxes; ``faces`` is where faces are known to
+    be, or None where nobody looked for them.
+    """
 
     mask: people.Mask
     blank: bool
     boxes: tuple[people.Box, ...] | None = None
+    faces: tuple[people.Box, ...] | None = None
 
     def parts(self) -> Iterator[tuple[slice, slice, people.Mask]]:
         """Every face, or every connected piece of the mask, as rows, columns and its own mask."""
@@ -57,6 +66,8 @@ class Place:
 class Region:
     """Where to look and how; ``find`` gives every frame with its place.
 
+    Faces are looked for on every ``every``-th frame, and by the faster detector ``between`` on the
+    others; a detector that is given as an object looks at every frame unless told otherwise.
     ``watchers`` see what was found on the original frames: for previews and exports that stay with
     the operator. ``streams`` carry status and review of the last recording.
     """
@@ -64,11 +75,17 @@ class Region:
     name: str = "faces"
     detector: str | people.FaceDetector | people.PersonSegmenter | None = None
     on_miss: str = "hold"
-    every: int = 1
+    every: int | None = None
     import_boxes: str | os.PathLike[str] | None = None
     public_mask: bool = False
+    between: str | people.FaceDetector | None = None
 
     def __post_init__(self) -> None:
+        named = self.detector is None or isinstance(self.detector, str)
+        if self.every is None:
+            self.every = EVERY if named else 1
+        if self.between is None and named:
+            self.between = BETWEEN
         self.watchers: list[Watcher] = []
         self.streams: list[people.BoxStream | people.MaskStream] = []
         if self.kind == "mask" and not Path(self.name).is_file():
@@ -122,7 +139,15 @@ class Region:
             "detector": found_by,
             "on_miss": self.on_miss,
             "every": self.every,
+            "between": self._glance if self.kind != "background" else "nothing",
         }
+
+    @property
+    def _glance(self) -> str:
+        """The name of the detector that looks at the frames between, for the card."""
+        if self.every == 1 or self.between in (None, "none"):
+            return "nothing"
+        return str(getattr(self.between, "name", self.between))
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -133,38 +158,41 @@ class Region:
     def find(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
         """Every frame with the pixels to work on, ``lookahead`` frames later."""
         self.streams = []
-        for frame, found in self._stream(frames):
+        for frame, found, faces in self._stream(frames):
             for watch in self.watchers:
                 watch(frame, found)
-            yield frame, self._place(frame, found)
+            yield frame, self._place(frame, found, faces)
 
-    def _place(self, frame: Frame, found: Found) -> Place:
+    def _place(self, frame: Frame, found: Found, faces: tuple[people.Box, ...] | None) -> Place:
         height, width = frame.image.shape[:2]
         if isinstance(found, people.TrackedBoxes):
-            mask = people.box_mask(found.boxes, width, height)
-            return Place(mask, found.blank, found.boxes)
+            return boxes_place(found.boxes, found.blank, width, height)
         mask = ~found.mask if self.kind == "background" else found.mask
-        return Place(mask, found.blank)
+        return Place(mask, found.blank, faces=faces)
 
-    def _stream(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Found]]:
+    def _stream(self, frames: Iterable[Frame]) -> Iterator[_FoundFaces]:
         if self.kind == "mask":
-            return _from_file(frames, Path(self.name))
+            return _without_faces(_from_file(frames, Path(self.name)))
         if self.import_boxes is not None:
             given = people.read_coco(self.import_boxes)
-            return given.boxes(frames) if self.kind == "faces" else given.masks(frames)
+            return _without_faces(
+                given.boxes(frames) if self.kind == "faces" else given.masks(frames)
+            )
         if self.kind == "faces":
-            return self._faces(frames, self.detector)
+            return _without_faces(self._faces(frames, self.detector))
         masks = people.person_masks(
             frames, self._segmenter(), policy=self.on_miss, lookahead=MASK_LOOKAHEAD
         )
         self.streams.append(masks)
-        return masks if self.kind == "background" else self._with_faces(masks)
+        return _without_faces(masks) if self.kind == "background" else self._with_faces(masks)
 
     def _faces(self, frames: Iterable[Frame], detector: Any) -> people.BoxStream:
+        glance = None if self._glance == "nothing" else face_detector(self.between)
         stream = people.track_boxes(
             frames,
             face_detector(detector),
-            every=self.every,
+            every=self.every or 1,
+            between=glance,
             policy=self.on_miss,
             lookahead=FACE_LOOKAHEAD,
         )
@@ -173,7 +201,7 @@ class Region:
 
     def _with_faces(
         self, masks: Iterable[tuple[Frame, people.TrackedMask]]
-    ) -> Iterator[tuple[Frame, Found]]:
+    ) -> Iterator[_FoundFaces]:
         """People and, beside them, every face: a segmenter misses bodies that are half in view."""
         waiting: deque[people.TrackedMask] = deque()
 
@@ -183,14 +211,15 @@ class Region:
                 yield frame
 
         # a segmenter of one's own comes without faces: then it alone is asked
-        detector = None if self.detector is None or isinstance(self.detector, str) else _Nobody()
-        for frame, faces in self._faces(frames(), detector):
+        alone = not (self.detector is None or isinstance(self.detector, str))
+        for frame, faces in self._faces(frames(), _Nobody() if alone else None):
             found = waiting.popleft()
             height, width = found.mask.shape
             mask = found.mask | people.box_mask(faces.boxes, width, height)
             yield (
                 frame,
                 people.TrackedMask(found.index, mask, found.state, found.blank or faces.blank),
+                None if alone else faces.boxes,
             )
 
     def _segmenter(self) -> people.PersonSegmenter:
@@ -199,6 +228,16 @@ class Region:
         if isinstance(self.detector, str):
             return people.person_segmenter(self.detector)
         return self.detector  # type: ignore[return-value]
+
+
+def boxes_place(boxes: tuple[people.Box, ...], blank: bool, width: int, height: int) -> Place:
+    """The place that boxes of faces cover."""
+    return Place(people.box_mask(boxes, width, height), blank, boxes, boxes)
+
+
+def _without_faces(found: Iterable[tuple[Frame, Found]]) -> Iterator[_FoundFaces]:
+    for frame, each in found:
+        yield frame, each, None
 
 
 class _Nobody:
