@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.fft import idctn
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame
@@ -16,6 +17,7 @@ from sfumato.protect import Shape
 from sfumato.protect.video import DpPix, LaplaceNoise
 from sfumato.protect.video._bases import Array
 from sfumato.protect.video._block_mean import BlockMean
+from sfumato.protect.video._prediction import predict_means, prior_energies
 
 # neither side is a whole number of blocks of 4
 SHAPE = Shape(height=10, width=14, frames=3)
@@ -123,3 +125,21 @@ def test_impossible_settings_are_refused_in_words() -> None:
     with pytest.raises(SfumatoError, match="number must be known"):
         LaplaceNoise(epsilon=1, unit="clip").promise(Shape(10, 14))
     assert "nothing useful" in LaplaceNoise(epsilon=1, unit="frame").remarks(SHAPE)[0]
+
+
+@pytest.mark.parametrize(("size", "scale"), [(1, 20.0), (1, 300.0), (8, 5.0), (8, 60.0)])
+def test_prediction_agrees_with_what_pictures_of_the_prior_give(size: int, scale: float) -> None:
+    generator = np.random.default_rng(0)
+    energies = np.sqrt(prior_energies(48, 64))[..., None]
+    basis, errors, greys = BlockMean(48, 64, size=size), [], []
+    for _ in range(40):
+        drawn = energies * generator.standard_normal((48, 64, 3))
+        picture = np.stack([idctn(drawn[..., c], norm="ortho") for c in range(3)], axis=-1)
+        noisy = basis.analyse(picture[None].astype(np.float32))
+        noisy += generator.laplace(scale=scale, size=noisy.shape).astype(np.float32)
+        shown = basis.synthesise(np.clip(noisy, -127.5, 127.5))[0]
+        errors.append(np.mean((shown - picture) ** 2))
+        greys.append(np.mean(picture**2))
+    predicted = predict_means(48, 64, size, scale)
+    assert predicted.psnr == pytest.approx(10 * np.log10(255**2 / np.mean(errors)), abs=0.7)
+    assert predicted.grey_psnr == pytest.approx(10 * np.log10(255**2 / np.mean(greys)), abs=1.0)

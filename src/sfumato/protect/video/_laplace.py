@@ -19,6 +19,7 @@ from sfumato.protect.video._extent import (
     unit_extent,
 )
 from sfumato.protect.video._noisy_blocks import PEAK, NoisyBlocks
+from sfumato.protect.video._prediction import predict_means
 
 # float32 sums of means may be off by this part; the noise is widened accordingly
 _ROUNDING = 1 + 1e-6
@@ -92,13 +93,8 @@ class LaplaceNoise(UnitMethod):
         )
 
     def remarks(self, shape: Shape) -> list[str]:
-        scale = self.scale(shape)
-        if scale < PEAK / 2:
-            return []
-        return [
-            f"The noise on each value has scale {scale:.3g} of {PEAK:.0f} grey levels: "
-            "nothing useful can be released at this unit and epsilon."
-        ]
+        expected = predict_means(shape.height, shape.width, self.block_size, self.scale(shape))
+        return [f"From public priors: {expected}."]
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         noisy = NoisyBlocks(

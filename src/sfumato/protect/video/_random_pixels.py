@@ -31,6 +31,7 @@ from sfumato.protect.video._extent import (
     UnitMethod,
     unit_extent,
 )
+from sfumato.protect.video._prediction import predict_replaced
 
 LEVELS = 256
 GREY = np.uint8(127)
@@ -207,8 +208,11 @@ class GreyLevelResponse(UnitMethod):
         )
 
     def remarks(self, shape: Shape) -> list[str]:
-        kept = 1 - self.noise(shape)
-        return [f"{100 * kept:.3g} % of the values are shown as they are, the others are random."]
+        noise = self.noise(shape)
+        return [
+            f"{100 * (1 - noise):.3g} % of the values are shown as they are, the others are random.",
+            f"From public priors: {predict_replaced(noise)}.",
+        ]
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         generator, noise = self.randomness.generator(), self.noise(shape)
