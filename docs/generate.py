@@ -1,4 +1,4 @@
-"""Write the generated parts of README.md: python docs/generate.py [--check]."""
+"""Write the generated parts of README.md and docs/: python docs/generate.py [--check]."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sfumato import protect
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "results" / "methods.json"
+DPRP = ROOT / "results" / "protect-dprp.json"
 
 
 def methods_table() -> str:
@@ -31,25 +32,74 @@ def methods_table() -> str:
     return "\n".join(lines)
 
 
-def generated(text: str) -> str:
-    """``text`` with every generated part made anew."""
-    for name, make in {"methods": methods_table}.items():
+def dprp_table() -> str:
+    """Video-DPRP beside the published algorithm, as ``sfumato bench protect`` measured it."""
+    found = json.loads(DPRP.read_text())["dprp"]
+    slow = found["rows"]["published, in torch"]
+    lines = [
+        "| Video-DPRP | seconds | peak memory | faster | memory |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, row in sorted(found["rows"].items(), key=lambda item: item[1]["seconds"]):
+        ratios = ["", ""]
+        if row is not slow:
+            ratios = [
+                f"{slow['seconds'] / row['seconds']:.0f} x",
+                f"1/{slow['bytes'] / row['bytes']:.0f}",
+            ]
+        shown = [name, f"{row['seconds']:.2f}", f"{row['bytes'] / 2**20:.0f} MB", *ratios]
+        lines.append(f"| {' | '.join(shown)} |")
+    lengths = sorted(map(int, found["seconds_by_length"]["dct"]))
+    lines += [
+        "",
+        f"| frames | {' | '.join(map(str, lengths))} |",
+        "| --- " * (len(lengths) + 1) + "|",
+    ]
+    for name, seconds in found["seconds_by_length"].items():
+        each = (f"{1000 * seconds[str(n)] / n:.1f}" for n in lengths)
+        lines.append(f"| {name}, ms a frame | {' | '.join(each)} |")
+    memory = ", ".join(
+        f"{row['bytes'] / 2**20:.0f} MB for {frames} frames"
+        for frames, row in sorted(found["bytes_by_length"].items(), key=lambda item: int(item[0]))
+    )
+    size, hour = "x".join(map(str, found["size"])), found["hour_of_80x60"]["bytes"] / 2**20
+    lines += [
+        "",
+        f"At {size}, {found['k']} numbers a frame, {found['frames']} frames, {found['threads']} "
+        f"threads, each contender in a process of its own. Peak memory of a stream (`dct`): {memory}; "
+        f"an hour of 80x60 (90000 frames): {hour:.0f} MB.",
+    ]
+    return "\n".join(lines)
+
+
+# file -> {name of the part: what makes it}
+PARTS = {
+    "README.md": {"methods": methods_table},
+    "docs/protect.md": {"dprp": dprp_table},
+}
+
+
+def generated(path: str, text: str) -> str:
+    """``text`` of the file ``path`` with every generated part made anew."""
+    for name, make in PARTS[path].items():
         pattern = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         text, count = pattern.subn(lambda found, make=make: f"{found[1]}{make()}\n{found[2]}", text)
-        assert count == 1, f"README.md has no place for {name}"
+        assert count == 1, f"{path} has no place for {name}"
     return text
 
 
 def main() -> int:
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    new = generated(text)
-    if "--check" in sys.argv[1:]:
-        if new != text:
-            print("README.md is not what docs/generate.py makes: run make docs.")
-        return int(new != text)
-    readme.write_text(new, encoding="utf-8")
-    return 0
+    stale = 0
+    for path in PARTS:
+        file = ROOT / path
+        text = file.read_text(encoding="utf-8")
+        new = generated(path, text)
+        if "--check" not in sys.argv[1:]:
+            file.write_text(new, encoding="utf-8")
+        elif new != text:
+            print(f"{path} is not what docs/generate.py makes: run make docs.")
+            stale = 1
+    return stale
 
 
 if __name__ == "__main__":
