@@ -73,8 +73,10 @@ MUTANTS = (
         (
             Patch(
                 "learn/_noise.py",
-                "self._generators[lane].standard_normal(",
-                '__import__("copy").deepcopy(self._generators[lane]).standard_normal(',
+                "            self._generators[lane].random(out=radii[lane])\n",
+                "            self._generators[lane].bit_generator.state = "
+                "type(self._generators[lane].bit_generator)(key=lane + 1).state\n"
+                "            self._generators[lane].random(out=radii[lane])\n",
             ),
         ),
         _NOISE,
@@ -85,8 +87,8 @@ MUTANTS = (
         (
             Patch(
                 "learn/_noise.py",
-                "        return torch.from_numpy(values)",
-                "        values[count // 2 :] = 0\n        return torch.from_numpy(values)",
+                "        return values[:count]",
+                "        values[count // 2 :] = 0\n        return values[:count]",
             ),
         ),
         _NOISE,
@@ -277,12 +279,12 @@ MUTANTS = (
         (
             Patch(
                 "learn/_trainer.py",
-                "    return Progress(spent, plan.steps, epsilon, accuracy)",
+                "    return Progress(spent, plan.steps, epsilon, scores)",
                 """    rows = streams.private(range(10))
     assert rows is not None
     with torch.no_grad():
-        accuracy = float(cross_entropy(forward(model, rows.x), rows.y).mean())
-    return Progress(spent, plan.steps, epsilon, accuracy)""",
+        epsilon = float(cross_entropy(model(rows.x), rows.y).mean())
+    return Progress(spent, plan.steps, epsilon, scores)""",
             ),
         ),
         ("tests/learn/test_training.py::test_nothing_shown_depends_on_private_records",),

@@ -65,7 +65,7 @@ def make_step(
     return step_module.PrivateStep(
         model, cross_entropy, plan, Streams(model, records, plan, AsIs()),
         step_module.units_of(plan, records, owners), len(records),
-        randomness=Randomness(seed), speed=Speed(noise_threads=1),
+        randomness=Randomness(seed), speed=Speed(),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import step_checks as checks
 import torch
+from scipy.stats import kstest, norm, pearsonr
 
 from sfumato.data import ArrayRecords
 from sfumato.learn import MaskedPixels, Plan, Speed, blanked
@@ -79,16 +80,32 @@ def test_the_divisor_and_the_rate_come_from_the_plan_not_from_the_data() -> None
     torch.testing.assert_close(five + rest, ten, rtol=1e-4, atol=1e-6)
 
 
-def test_the_number_of_noise_threads_changes_nothing() -> None:
-    plan, data = checks.make_plan(), checks.wild_records(4)
-    draws = [
-        noise_module.GaussianNoise(checks.Randomness(1), threads).draw(1 << 17)
-        for threads in (1, 2, 4)
-    ]
-    assert torch.equal(draws[0], draws[1])
-    assert torch.equal(draws[0], draws[2])
-    assert Speed().noise_threads == 2
-    assert plan.records >= len(data)
+def test_noise_is_standard_normal_far_into_its_tails() -> None:
+    drawn = noise_module.GaussianNoise(checks.Randomness(1)).draw(2_000_001).numpy()
+    assert drawn.shape == (2_000_001,)
+    assert kstest(drawn, "norm").pvalue > 1e-3
+    assert abs(pearsonr(drawn[:1_000_000], drawn[-1_000_000:]).statistic) < 4e-3
+    for edge in (3.0, 4.0):
+        expected = 2 * norm.sf(edge) * len(drawn)
+        assert abs((abs(drawn) > edge).sum() - expected) < 5 * expected**0.5
+
+
+def test_the_largest_noise_is_not_cut_where_a_float_uniform_would_cut_it() -> None:
+    """The rarest words give the longest radius: 24 bits alone would end at 5.8 deviations."""
+    words = torch.tensor([0, 1, 0], dtype=torch.int32)
+    pair = torch.empty(2, 1)
+    noise_module._normal_pairs(words, pair, 0)
+    assert float(pair.norm()) > 9.0
+
+
+def test_a_noise_source_goes_on_where_it_stopped_and_no_two_agree() -> None:
+    source = checks.Randomness(1)
+    first, second = noise_module.GaussianNoise(source), noise_module.GaussianNoise(source)
+    again = noise_module.GaussianNoise(checks.Randomness(1))
+    drawn = first.draw(1000)
+    assert torch.equal(drawn, again.draw(1000))
+    assert not torch.isclose(drawn, first.draw(1000)).any()
+    assert not torch.isclose(drawn, second.draw(1000)).any()
 
 
 # -- seeded mistakes: every one must be caught by at least one check ------------------------------

@@ -160,7 +160,7 @@ def test_runs_without_a_seed_never_repeat_their_noise() -> None:
 
 
 @pytest.mark.parametrize(
-    "speed", [Speed(micro_batch=1), Speed(route="func"), Speed(noise_threads=4), Speed(memory=1)]
+    "speed", [Speed(micro_batch=1), Speed(route="func"), Speed(memory=1)]
 )
 def test_no_speed_setting_changes_a_run(speed: Speed) -> None:
     def run(chosen: Speed) -> nn.Module:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from sfumato.bench._peers import opacus_steps
 from sfumato.learn import Route, Sgd, Speed, clipped_gradient, cross_entropy, route_of
 from sfumato.learn._clipped import clipped_rows, lay_out
+from sfumato.learn._heap import keep_freed_memory
 from sfumato.learn._noise import GaussianNoise, flatten, unflatten
 from sfumato.learn._persons import mean_gradient
 from sfumato.learn._validate import trainable
@@ -30,6 +31,7 @@ BATCH = 32
 CLASSES = 10
 NOISE = 1.0
 RATE = 0.01
+_STEPS_A_TURN = 3
 _FINE_TUNED_CLIPS, _FINE_TUNED_EPOCHS = 200, 30
 
 Step = Callable[[], object]
@@ -46,6 +48,7 @@ class Contender:
 
 def run(*, rounds: int = 7, threads: int = 2, fine_tuning: bool = False) -> dict[str, Any]:
     """All measurements as plain values."""
+    keep_freed_memory()  # as a training does; for all contenders alike
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -93,14 +96,19 @@ def _steps(rounds: int) -> dict[str, Any]:
 
 
 def race(contenders: list[Contender], rounds: int) -> None:
-    """Interleaved rounds after one warm-up each; the best time of each contender counts."""
+    """Interleaved rounds of a few steps each; the best step of each contender counts.
+
+    A contender's first step in its turn finds the memory as another one left it, which no training
+    meets: the steps after it count as much.
+    """
     for contender in contenders:
         contender.step()
     for _ in range(rounds):
         for contender in contenders:
-            start = time.perf_counter()
-            contender.step()
-            contender.best = min(contender.best, time.perf_counter() - start)
+            for _ in range(_STEPS_A_TURN):
+                start = time.perf_counter()
+                contender.step()
+                contender.best = min(contender.best, time.perf_counter() - start)
 
 
 def _plain_step(model: nn.Module, x: Tensor, y: Tensor) -> None:

@@ -64,17 +64,12 @@ class Book(TorchFunctionMode):
         for name, copies, shape in self._copies:
             if copies.grad is not None:
                 self._uses[name].append(Explicit(copies.grad.reshape(self.records, *shape)))
+        found = {name: merged(uses) for name, uses in self._uses.items() if uses}
+        # The graph's nodes hold the book, and activations hold the graph: an emptied book leaves no
+        # cycle, so that a step's memory is free when the step ends, not when Python next collects.
         self._copies.clear()
-        return {name: merged(uses) for name, uses in self._uses.items() if uses}
-
-    def nbytes(self) -> int:
-        """Bytes of per-record gradients that only the book holds (for the memory bound)."""
-        return sum(
-            use.nbytes()
-            for uses in self._uses.values()
-            for use in uses
-            if isinstance(use, Explicit)
-        )
+        self._uses = {name: [] for name in self._uses}
+        return found
 
     # -- interception ----------------------------------------------------------------------------
 

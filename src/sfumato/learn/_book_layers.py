@@ -6,6 +6,7 @@ parameters: what would be summed over records goes into the book, record by reco
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from sfumato.learn._contributions import Explicit, Lookup, Product
+from sfumato.learn._contributions import Explicit, Lookup, Product, RowSum
 
 _aten = torch.ops.aten
 
@@ -31,12 +32,15 @@ class BookLinear(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         (x,), weight = ctx.saved_tensors, ctx.weight
         grad = grad.contiguous()  # once, for both products below
-        g = ctx.book.rows(grad)
+        gx = grad @ weight if ctx.needs_input_grad[0] else None
+        g, bias = ctx.book.rows(grad), RowSum(ctx.book.rows(grad))
         if ctx.book.keeps(weight):
-            ctx.book.add(weight, Product(ctx.book.rows(x), g))
+            product = Product(ctx.book.rows(x.detach()), g)
+            ctx.book.add(weight, product)
+            bias = product.bias()
         if ctx.book.keeps(ctx.bias):
-            ctx.book.add(ctx.bias, Explicit(g.sum(1)))
-        return (grad @ weight if ctx.needs_input_grad[0] else None), None, None, None
+            ctx.book.add(ctx.bias, bias)
+        return gx, None, None, None
 
 
 class BookConv(Function):
@@ -108,8 +112,9 @@ class BookLayerNorm(Function):
         weight, bias = ctx.weight, ctx.bias
         book, shape = ctx.book, ctx.shape
         if book.keeps(weight):
-            scaled = torch.sub(x, mean).mul_(rstd).mul_(grad)
-            book.add(weight, Explicit(scaled.reshape(book.records, -1, *shape).sum(1)))
+            moved = torch.sub(x, mean).mul_(grad).reshape(book.records, -1, math.prod(shape))
+            scaled = torch.bmm(rstd.reshape(book.records, 1, -1), moved)
+            book.add(weight, Explicit(scaled.reshape(book.records, *shape)))
         if book.keeps(bias):
             book.add(bias, Explicit(grad.reshape(book.records, -1, *shape).sum(1)))
         if not ctx.needs_input_grad[0]:

@@ -25,10 +25,31 @@ _SMALL = 1 << 14
 
 @dataclass
 class Product:
-    """Gradient of a matrix: sum_t g_t a_t^T, ``a`` (B, T, in) and ``g`` (B, T, out)."""
+    """Gradient of a matrix: sum_t g_t a_t^T, ``a`` (B, T, in) and ``g`` (B, T, out).
+
+    Its squared norms are found at once, in the backward pass, while both factors are in the cache;
+    the Gram matrix of ``g`` gives those of the bias too, |sum_t g_t|^2 = sum_ts (g_t . g_s).
+    ``floor`` is what a squared norm must exceed to be sure; None where it always is.
+    """
 
     a: Tensor
     g: Tensor
+
+    def __post_init__(self) -> None:
+        rows, wide, tall = self.a.shape[1], self.a.shape[2], self.g.shape[2]
+        self.floor: Tensor | None = None
+        if rows == 1:
+            of_g = self.g.square().sum((1, 2))
+            self._squares, self._bias = self.a.square().sum((1, 2)) * of_g, RowSum(self.g, of_g)
+        elif rows * (wide + tall) >= wide * tall:
+            self._squares, self._bias = self._explicit_norms(), RowSum(self.g)
+        else:
+            gram_a = torch.bmm(self.a, self.a.transpose(1, 2))
+            gram_g = torch.bmm(self.g, self.g.transpose(1, 2))
+            low = _traces(gram_g).mul_(_CANCELLATION / rows)
+            self._bias = RowSum(self.g, gram_g.sum((1, 2)), low)
+            self.floor = _traces(gram_a).mul_(low)
+            self._squares = gram_a.mul_(gram_g).sum((1, 2))
 
     def nbytes(self) -> int:
         return self.a.nbytes + self.g.nbytes
@@ -40,21 +61,14 @@ class Product:
         return torch.bmm(self.g.transpose(1, 2), self.a)
 
     def squared_norms(self) -> Tensor:
-        rows, wide, tall = self.a.shape[1], self.a.shape[2], self.g.shape[2]
-        if rows == 1:
-            return self.a.square().sum((1, 2)) * self.g.square().sum((1, 2))
-        if rows * (wide + tall) >= wide * tall:
-            return self._explicit_norms()
-        gram_a = torch.bmm(self.a, self.a.transpose(1, 2))
-        gram_g = torch.bmm(self.g, self.g.transpose(1, 2))
-        traces = _traces(gram_a) * _traces(gram_g)
-        squares = gram_a.mul_(gram_g).sum((1, 2))
-        doubtful = ~(squares > traces * (_CANCELLATION / rows)) & (traces > 0)
-        if bool(doubtful.any()):
-            chosen = doubtful.nonzero().flatten()
-            exact = Product(self.a[chosen].double(), self.g[chosen].double())._explicit_norms()
-            squares[chosen] = exact.to(squares.dtype)
-        return squares
+        return self._squares
+
+    def exact_norms(self, chosen: Tensor) -> Tensor:
+        return Product(self.a[chosen].double(), self.g[chosen].double())._explicit_norms()
+
+    def bias(self) -> RowSum:
+        """Gradient of the bias that goes with the matrix."""
+        return self._bias
 
     def _explicit_norms(self) -> Tensor:
         size = max(1, _CHUNK // (self.a.shape[2] * self.g.shape[2]))
@@ -70,6 +84,34 @@ class Product:
             g = g * weights[:, None, None]
         product = out.view(g.shape[2], a.shape[2])
         torch.mm(g.reshape(-1, g.shape[2]).t(), a.reshape(-1, a.shape[2]), out=product)
+
+
+@dataclass
+class RowSum:
+    """Gradient of a bias: sum_t g_t, ``g`` (B, T, out); its squared norms may be known already."""
+
+    g: Tensor
+    known: Tensor | None = None
+    floor: Tensor | None = None
+
+    def nbytes(self) -> int:
+        return self.g.nbytes
+
+    def like(self) -> Tensor:
+        return self.g
+
+    def explicit(self) -> Tensor:
+        return self.g.sum(1)
+
+    def squared_norms(self) -> Tensor:
+        return self.explicit().square().sum(1) if self.known is None else self.known
+
+    def exact_norms(self, chosen: Tensor) -> Tensor:
+        return RowSum(self.g[chosen].double()).squared_norms()
+
+    def weighted_sum(self, weights: Tensor, out: Tensor) -> None:
+        each = weights[:, None].expand(self.g.shape[:2]).reshape(-1)
+        torch.mv(self.g.reshape(-1, self.g.shape[2]).t(), each, out=out)
 
 
 @dataclass
@@ -123,7 +165,7 @@ class Explicit:
         torch.mv(self.grads.reshape(len(self.grads), -1).t(), weights, out=out)
 
 
-Contribution = Product | Lookup | Explicit
+Contribution = Product | RowSum | Lookup | Explicit
 
 
 def merged(uses: Sequence[Contribution]) -> Contribution:
@@ -158,27 +200,42 @@ def norms_and_sums(
         if isinstance(use, Explicit) and use.grads[0].numel() <= _SMALL
     }
     first = next(iter(contributions.values())).like()  # for type, device and number of records
-    squares = first.new_zeros(len(first))
+    large = {name: use for name, use in contributions.items() if name not in small}
+    found = [use.squared_norms() for use in large.values()]
     beside = torch.cat(list(small.values()), 1) if small else None
     if beside is not None:
-        squares += beside.square().sum(1)
-    for name, use in contributions.items():
-        if name not in small:
-            squares += use.squared_norms()
-    norms = squares.sqrt()
+        found.append(beside.square().sum(1))
+    squares = torch.stack(found)
+    _make_sure(list(large.values()), squares)
+    norms = squares.sum(0).sqrt()
     weights = clip_factors(norms, clip_norm)
     flat = first.new_empty(sum(sizes.values()))
     places = dict(zip(sizes, torch.split(flat, list(sizes.values()))))
     for name in sizes.keys() - contributions.keys():
         places[name].zero_()
-    for name, use in contributions.items():
-        if name not in small:
-            use.weighted_sum(weights, places[name])
+    for name, use in large.items():
+        use.weighted_sum(weights, places[name])
     if beside is not None:
         summed = torch.split(weights @ beside, [each.shape[1] for each in small.values()])
         for name, part in zip(small, summed):
             places[name].copy_(part)
     return norms, flat
+
+
+def _make_sure(uses: Sequence[Contribution], squares: Tensor) -> None:
+    """Where a record's rows nearly cancel, rounding could understate a norm: exact there."""
+    shaky = [(row, use) for row, use in enumerate(uses) if isinstance(use, (Product, RowSum))]
+    shaky = [(row, use) for row, use in shaky if use.floor is not None]
+    if not shaky:
+        return
+    floors = torch.stack([use.floor for _, use in shaky if use.floor is not None])
+    doubtful = ~(squares[[row for row, _ in shaky]] > floors) & (floors > 0)
+    if not bool(doubtful.any()):
+        return
+    for (row, use), those in zip(shaky, doubtful):
+        chosen = those.nonzero().flatten()
+        if len(chosen):
+            squares[row, chosen] = use.exact_norms(chosen).to(squares.dtype)
 
 
 def _traces(gram: Tensor) -> Tensor:

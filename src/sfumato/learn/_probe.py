@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils import _pytree as tree
 
-from sfumato.learn._book import Book, NotInTheBook
+from sfumato.learn._book import NotInTheBook
+from sfumato.learn._contributions import Contribution, Explicit
 from sfumato.learn._routes import ROUTES, Loss, Rows, by_book, by_loop, forward
 from sfumato.learn._speed import Route
 from sfumato.learn._validate import (
@@ -88,7 +89,9 @@ def _examine(
             counted = _Counted(parameters)
             try:
                 with counted:
-                    found = by_book(model, loss, rows, float("inf"), parameters, counted.book)
+                    found = by_book(
+                        model, loss, rows, float("inf"), parameters, counted.contributions
+                    )
                 reason = _disagreement(found, oracle)
             except NotInTheBook as unknown:
                 reason = str(unknown)
@@ -241,5 +244,6 @@ class _Counted(saved_tensors_hooks):
             self.total += storage.nbytes()
         return t
 
-    def book(self, book: Book) -> None:
-        self.total += book.nbytes()
+    def contributions(self, found: Iterable[Contribution]) -> None:
+        """Per-record gradients that only the book holds; its products share the activations."""
+        self.total += sum(use.nbytes() for use in found if isinstance(use, Explicit))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch.func import functional_call, grad, vmap
 from torch.utils import _pytree as tree
 
 from sfumato.learn._book import Book
-from sfumato.learn._contributions import clip_factors, norms_and_sums
+from sfumato.learn._contributions import Contribution, clip_factors, norms_and_sums
 from sfumato.learn._speed import Route
 from sfumato.learn._validate import check_losses
 
@@ -80,7 +80,7 @@ def by_book(
     rows: Rows,
     clip_norm: float,
     parameters: dict[str, nn.Parameter],
-    watch: Callable[[Book], None] | None = None,
+    watch: Callable[[Iterable[Contribution]], None] | None = None,
 ) -> tuple[Sums, Tensor]:
     """One forward, one backward, then one weighted product a layer."""
     with torch.enable_grad():
@@ -90,7 +90,7 @@ def by_book(
     with torch.no_grad():
         contributions = book.contributions()
         if watch is not None:
-            watch(book)
+            watch(contributions.values())
         if not contributions:  # the gradient stops before it reaches any parameter
             nothing = {name: torch.zeros_like(p) for name, p in parameters.items()}
             return nothing, torch.zeros(rows.records)

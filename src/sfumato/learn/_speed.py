@@ -50,7 +50,6 @@ class Speed:
     cache_folder: Path | None = None
     cache_bytes: int = 8 << 30
     keep_cache: bool = False
-    noise_threads: int = 2
 
     def __post_init__(self) -> None:
         try:
@@ -60,7 +59,7 @@ class Speed:
             raise SpeedError(f"Expected a route out of {known}, got {self.route!r}.") from None
         if self.cache_folder is not None:
             object.__setattr__(self, "cache_folder", Path(self.cache_folder))
-        for name in ("memory", "micro_batch", "cache_bytes", "noise_threads"):
+        for name in ("memory", "micro_batch", "cache_bytes"):
             value = getattr(self, name)
             if value is None and name == "micro_batch":
                 continue

@@ -68,7 +68,7 @@ class PrivateStep:
         # one key each: private coins, public coins and noise never share a generator
         self._private = PoissonSampler(plan.sampling_rate, len(units), randomness)
         self._public = PublicSampler(plan.batch, records, randomness)
-        self._noise = GaussianNoise(randomness, speed.noise_threads)
+        self._noise = GaussianNoise(randomness)
         self._projector: Projector | None = None
         self._taken = 0
         check_layers(model)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import secrets
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 _KEY_BITS = 128
+_CIPHER_KEY_BYTES = 32
 
 
 class Randomness:
@@ -40,8 +42,34 @@ class Randomness:
             return np.random.Generator(np.random.Philox(key=key))
         return np.random.Generator(np.random.Philox(self._sequence.spawn(1)[0]))
 
+    def keystream(self) -> KeyStream:
+        """A new stream of random bits, independent of everything else this source has given."""
+        if self._sequence is None:
+            return KeyStream(secrets.token_bytes(_CIPHER_KEY_BYTES))
+        words = self._sequence.spawn(1)[0].generate_state(_CIPHER_KEY_BYTES // 4)
+        return KeyStream(words.tobytes())
+
     def __repr__(self) -> str:
         return f"Randomness({self.label})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("A source of randomness is not stored: make a fresh one instead.")
+
+
+class KeyStream:
+    """Random bits by the gigabyte: AES-256 in counter mode under one key."""
+
+    __slots__ = ("_cipher",)
+
+    def __init__(self, key: bytes) -> None:
+        # a fresh key for every stream, so the counter may start at zero
+        self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+
+    def bits(self, size: int) -> bytearray:
+        """The next ``size`` random bytes."""
+        drawn = bytearray(size)
+        self._cipher.update_into(bytes(size), drawn)
+        return drawn
 
     def __reduce__(self) -> str:
         raise TypeError("A source of randomness is not stored: make a fresh one instead.")
