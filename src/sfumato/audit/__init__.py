@@ -20,6 +20,13 @@ from sfumato.audit._conformance_release import (
     check_table,
     distinguisher_scores,
 )
+from sfumato.audit._cross_data import (
+    CrossData,
+    cross_data,
+    cross_data_attack,
+    vispr_truth,
+    without_annotated,
+)
 from sfumato.audit._epsilon import (
     AuditError,
     LowerBound,
@@ -27,7 +34,9 @@ from sfumato.audit._epsilon import (
     epsilon_lower_bound,
     gaussian_fit,
 )
+from sfumato.audit._folder_attacks import BY, visual_folder, voices_folder
 from sfumato.audit._identity_views import face_vectors, gait_of_clip, gait_vector, told_apart
+from sfumato.audit._leaks import Leak, LeakReport, Residual, find_leaks, joined
 from sfumato.audit._measure import Estimate, Measure, MeasureError, Result
 from sfumato.audit._measures_file import measures_json, measures_path, write_measures
 from sfumato.audit._members import MembersReport, audit_members
@@ -49,19 +58,24 @@ from sfumato.audit._multi_label import (
 )
 from sfumato.audit._nag import NormalizedAccuracyGain, mnag, nag
 from sfumato.audit._one_run import one_run_lower_bound
+from sfumato.audit._paired import Pairs, paired
 from sfumato.audit._pairs import simulated_scores
 from sfumato.audit._probe import Obfuscation, ProbeReport, ProbeSettings, probe, unfinetuned
+from sfumato.audit._reconstruct import Reconstruction, changed_places, halo, reconstruct
 from sfumato.audit._reid import Matches, Reidentification, reidentify
 from sfumato.audit._release_code import check_draws, check_release, release_scores
 from sfumato.audit._repeated import RepeatedRelease, repeated_release
 from sfumato.audit._scores import AttributeScores, ClassifierScores
 from sfumato.audit._strength import Strength, strengths
+from sfumato.audit._undo import averaged, deblurred, gathered, learned, smoothed, tikhonov
+from sfumato.audit._undo_release import undo_release
 from sfumato.audit._verdict import Verdict, audit_guarantee, verdict_paths, write_verdict
 from sfumato.audit._views import views_of
 from sfumato.audit._visual import Attribute, VisualReport, action_protocols, infer, visual_attack
 from sfumato.data import pckh
 
 __all__ = [
+    "BY",
     "AtRate",
     "Attacker",
     "Attribute",
@@ -71,10 +85,13 @@ __all__ = [
     "CanaryRun",
     "ClassifierScores",
     "CorrectKeypoints",
+    "CrossData",
     "Effort",
     "Estimate",
     "Finding",
     "HeadSizedKeypoints",
+    "Leak",
+    "LeakReport",
     "LowerBound",
     "Matches",
     "MeanPerClassAccuracy",
@@ -88,11 +105,14 @@ __all__ = [
     "MultiLabelScores",
     "NormalizedAccuracyGain",
     "Obfuscation",
+    "Pairs",
     "ProbeReport",
     "ProbeSettings",
     "Psnr",
+    "Reconstruction",
     "Reidentification",
     "RepeatedRelease",
+    "Residual",
     "Result",
     "Shadows",
     "Ssim",
@@ -105,7 +125,9 @@ __all__ = [
     "audit_guarantee",
     "audit_members",
     "average_precision",
+    "averaged",
     "canary_run",
+    "changed_places",
     "check_basis",
     "check_draws",
     "check_release",
@@ -115,35 +137,52 @@ __all__ = [
     "choice_code",
     "class_f1",
     "cmap",
+    "cross_data",
+    "cross_data_attack",
     "cross_infer",
+    "deblurred",
     "delta_lower_bound",
     "distinguisher_scores",
     "epsilon_lower_bound",
     "face_vectors",
+    "find_leaks",
     "gait_of_clip",
     "gait_vector",
+    "gathered",
     "gaussian_fit",
+    "halo",
     "infer",
+    "joined",
+    "learned",
     "lira_scores",
     "measures_json",
     "measures_path",
     "mnag",
     "nag",
     "one_run_lower_bound",
+    "paired",
     "pckh",
     "probe",
+    "reconstruct",
     "reidentify",
     "release_scores",
     "repeated_release",
     "simulated_scores",
+    "smoothed",
     "ssim",
     "strengths",
+    "tikhonov",
     "told_apart",
     "train_shadows",
+    "undo_release",
     "unfinetuned",
     "verdict_paths",
     "views_of",
+    "vispr_truth",
     "visual_attack",
+    "visual_folder",
+    "voices_folder",
+    "without_annotated",
     "write_measures",
     "write_verdict",
 ]

@@ -7,9 +7,12 @@ from pathlib import Path
 import typer
 from rich.markup import escape
 
+from sfumato.cli._audit_output import reid, visual
 from sfumato.cli._output import FORCE, JSON, emit
 
 app = typer.Typer(no_args_is_help=True, help="Attack a promise or an output; show what it got.")
+app.command()(visual)
+app.command()(reid)
 
 
 @app.callback()
@@ -85,3 +88,113 @@ def membership(
     emit(as_json, report.to_json(), *map(escape, report.words()), f"Written to {target.name}.")
     if report.refuted:
         raise typer.Exit(1)
+
+
+@app.command()
+def leaks(
+    output: Path = typer.Argument(..., help="A protected file or folder."),
+    originals: Path | None = typer.Option(None, help="The recordings that were protected."),
+    faces_only: bool = typer.Option(False, help="Look for faces alone (an avatar is a person)."),
+    every: int = typer.Option(1, min=1, help="Look at every n-th frame."),
+    force: bool = FORCE,
+    as_json: bool = JSON,
+) -> None:
+    """Is anybody still found in OUTPUT? Exit code 1 if so, where the original shows somebody."""
+    from sfumato.audit import find_leaks, joined, measures_path, write_measures
+    from sfumato.files import refuse_overwrite
+    from sfumato.media import write_image
+    from sfumato.people import face_detector, person_detector
+
+    pairs = _paired_files(output, originals)
+    base = output / "leaks" if output.is_dir() else output.with_name(output.name + ".leaks")
+    sheet, target = base.with_name(base.name + ".png"), measures_path(base)
+    for path in (sheet, target):
+        refuse_overwrite(path, force=force)
+    faces, bodies = face_detector(), False if faces_only else person_detector()
+    report = joined(
+        find_leaks(made, source, faces=faces, bodies=bodies, every=every) for made, source in pairs
+    )
+    write_measures(
+        target, [report.residual], title="Residual people", settings={"every": every},
+        commands=["sfumato audit leaks OUTPUT"], force=force,
+    )  # fmt: skip
+    shown = report.sheet()
+    written = f"Written to {target.name}."
+    if shown is not None:
+        write_image(sheet, shown, force=force)
+        written = f"Written to {target.name} and {sheet.name} (protected frames only)."
+    emit(as_json, report.to_json(), *map(escape, report.words()), escape(written))
+    if report.leaking:
+        raise typer.Exit(1)
+
+
+def _paired_files(output: Path, originals: Path | None) -> list[tuple[Path, Path | None]]:
+    """Outputs with their originals, by name without ending."""
+    from sfumato.errors import SfumatoError
+    from sfumato.media import list_media
+
+    if not output.is_dir():
+        source = originals / output.name if originals and originals.is_dir() else originals
+        return [(output, source)]
+    made = list_media(output)
+    if originals is None:
+        return [(path, None) for path in made]
+    known = {path.stem: path for path in list_media(originals)}
+    if missing := sum(path.stem not in known for path in made):
+        raise SfumatoError(
+            f"Expected an original for every output by its name, but {missing} have none: protect "
+            "with --keep-names, or leave --originals out."
+        )
+    return [(path, known[path.stem]) for path in made]
+
+
+@app.command()
+def reconstruct(
+    original: Path = typer.Argument(..., help="The recording that was protected."),
+    protected: Path = typer.Argument(..., help="What was made of it, with its card beside it."),
+    method: list[str] = typer.Option(
+        ["deblur", "smooth", "learned", "average", "halo"], help="Attacks; those that fit are run."
+    ),
+    faces: bool = typer.Option(False, help="Also look whether faces are recognised again."),
+    most: int = typer.Option(64, min=1, help="Frames looked at."),
+    force: bool = FORCE,
+    as_json: bool = JSON,
+) -> None:
+    """Try to undo a protection: how much of ORIGINAL comes back from PROTECTED?"""
+    from sfumato import stage
+    from sfumato.audit import Result, measures_path, undo_release, write_measures
+    from sfumato.files import refuse_overwrite
+    from sfumato.people import face_detector, face_embedder
+    from sfumato.privacy import read_card
+    from sfumato.protect import get
+
+    target = measures_path(protected.with_name(protected.name + ".reconstruct"))
+    refuse_overwrite(target, force=force)
+    card = read_card(protected)
+    kind = get(card.method)
+    known = kind.accepted_settings()
+    made = kind(**{name: value for name, value in card.settings.items() if name in known})
+    public = []
+    if "learned" in method:
+        staging = stage.Staging(clips=6, actors=3, rooms=3, frames=2, width=160, height=120)
+        public = [picture for clip in stage.clips(staging) for picture in clip.frames]
+    found, outline = undo_release(
+        original, protected, made, attacks=method, public=public, most=most,
+        detector=face_detector() if faces else None, embedder=face_embedder() if faces else None,
+    )  # fmt: skip
+    results = [result for each in found for result in each.results(release=protected.name)]
+    words = [str(each) for each in found]
+    if outline is not None:
+        words.append(f"The changed places stand out with AUC {outline:.2f} (0.5: not at all).")
+        results.append(
+            Result("outline of the changed places", "privacy", False, (0.0, 1.0), value=outline,
+                   chance=0.5, release=protected.name)
+        )  # fmt: skip
+    if results:
+        write_measures(
+            target, results, title="Reconstruction", force=force,
+            commands=["sfumato audit reconstruct ORIGINAL PROTECTED"],
+        )  # fmt: skip
+        words.append(f"Written to {target.name}.")
+    payload = {"attacks": [each.to_json() for each in found], "outline_auc": outline}
+    emit(as_json, payload, *map(escape, words or ["No attack fits this method."]))

@@ -10,7 +10,6 @@ from typing import Any
 from sfumato.errors import SfumatoError
 from sfumato.privacy import Card, Guarantee, format_epsilon
 
-
 _SURE = 0.999
 
 
