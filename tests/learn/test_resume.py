@@ -104,7 +104,8 @@ def test_no_key_and_no_generator_state_is_stored(tmp_path: Path) -> None:
     with safe_open(str(path), framework="pt") as stored:
         assert {name.split(".")[0] for name in stored.keys()} == {"model"}  # noqa: SIM118
         state = json.loads(stored.metadata()["sfumato"])
-    assert set(state) == {"version", "plan", "updates", "spent", "starts", "history"}
+    assert set(state) == {"version", "plan", "updates", "spent", "starts", "disclosed", "history"}
+    assert state["disclosed"] == []
     assert os.stat(path.with_name(path.name + ".steps")).st_mode & 0o777 == 0o600
 
 

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from event_reader import read_events
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from sfumato.cli.train import app
 from sfumato.learn import (
+    PRESETS,
     ConfigError,
     describe,
     make_job,
@@ -24,6 +26,7 @@ from sfumato.learn import (
     run_job,
 )
 from sfumato.learn import _job as job_module
+from sfumato.learn._step import PrivateStep
 from sfumato.privacy import check_outputs, read_card
 
 SETTINGS: dict[str, Any] = {
@@ -127,6 +130,22 @@ def test_presets_fill_in_the_papers_settings_and_yield_to_the_file() -> None:
     assert job_module._optimizer(config).schedule.warmup == 6250
 
 
+def test_presets_have_the_numbers_of_the_papers() -> None:
+    common = {"epochs": 50, "frames": 16, "size": 224, "schedule": "constant"}
+    dprp = {"batch": 8, "clip_norm": 0.4, "rate": 0.01, **common}
+    mask = {"batch": 128, "clip_norm": 1.0, "rate": 0.01, "warmup_epochs": 20, "schedule": "cosine"}
+    expected: dict[str, dict[str, Any]] = {
+        "maskdp": {"method": "maskdp", "epochs": 150, **mask},
+        "maskdp-ucf101": {"method": "maskdp", "epochs": 300, **mask},
+        "multiclip": {"method": "multiclip", "clips": 3, **dprp},
+        "dp-sgd": {"method": "dp-sgd", "clips": 1, **dprp},
+        "pose": {"method": "feature-projective", "clip_norm": 0.01, "epochs": 25},
+    }
+    assert set(PRESETS) == set(expected)
+    for name, values in expected.items():
+        assert {key: getattr(PRESETS[name], key) for key in values} == values, name
+
+
 @pytest.mark.parametrize("method", ["sgd", "public-only", "person-dp-sgd", "multiclip"])
 def test_methods_run_from_a_file(tmp_path: Path, method: str) -> None:
     values: dict[str, Any] = {**SETTINGS, "out": str(tmp_path / "run"), "method": method}
@@ -140,6 +159,92 @@ def test_methods_run_from_a_file(tmp_path: Path, method: str) -> None:
     assert card is not None
     words = str(run.guarantee)
     assert ("infinite" in words) is (method in {"sgd", "public-only"})
+
+
+def _files(folder: Path) -> str:
+    """Everything that a run leaves behind except its tensors, as text."""
+    kept = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.suffix != ".safetensors"]
+    assert len(kept) >= 5
+    return "\n".join(p.read_bytes().decode("latin-1") for p in kept)
+
+
+def _tags(folder: Path) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for path in (folder / "tensorboard").iterdir():
+        for event in read_events(path)[1:]:
+            for value in event.summary.value:
+                found.setdefault(value.tag, []).append(value.simple_value)
+    return found
+
+
+def test_tensorboard_holds_public_held_out_and_noised_things_only(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Any, drawn: Any) -> Any:
+        raise AssertionError("the private loss was computed")
+
+    monkeypatch.setattr(PrivateStep, "_private_loss", refuse)
+    shown: list[Any] = []
+    run, _ = run_job(make_job(read_config(config, [])), progress=shown.append)
+    tags = _tags(tmp_path / "run")
+    assert set(tags) == {"privacy/epsilon_spent", "training/learning_rate", "public/loss",
+                         "held_out/accuracy", "held_out/mean_class_accuracy", "held_out/loss"}  # fmt: skip
+    assert tags["held_out/accuracy"][-1] == pytest.approx(run.history[-1]["held_out_accuracy"])
+    assert len(tags["public/loss"]) == 3
+    assert all(each.private_loss is None for each in shown)
+    assert "private/loss" not in _files(tmp_path / "run")
+    assert not any("loss" in each for each in run.guarantee.not_covered)
+
+
+@pytest.mark.parametrize("asked", ["shown", "logged"])
+def test_the_private_loss_goes_only_where_the_operator_asked(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """The value itself is looked for, in every form that a file could hold it."""
+    monkeypatch.setattr(PrivateStep, "_private_loss", lambda self, drawn: 1234.5625)
+    shown: list[Any] = []
+    run, card = run_job(
+        make_job(read_config(config, [f"private_loss={asked}"])), progress=shown.append
+    )
+    assert card is not None
+    assert [each.private_loss for each in shown] == [1234.5625] * 3
+    folder = tmp_path / "run"
+    logged = _tags(folder).get("private/loss_not_accounted", [])
+    assert logged == ([1234.5625] * 3 if asked == "logged" else [])
+    assert "1234" not in _files(folder)
+    assert any("not accounted" in each for each in run.guarantee.not_covered)
+    assert "not accounted" in card.read_text()
+    # a later start that shows nothing still names what an earlier one showed
+    again, _ = run_job(make_job(read_config(config, [])), resume=True)
+    assert any("not accounted" in each for each in again.guarantee.not_covered)
+
+
+def test_the_private_loss_is_the_mean_over_those_drawn(config: Path) -> None:
+    shown: list[Any] = []
+    settings = ["private_loss=shown", "privacy.records=16", "training.batch=16", "training.steps=1"]
+    job = make_job(read_config(config, [*settings, "training.rate=1e-9", "view.private=whole"]))
+    torch.manual_seed(0)
+    run, _ = run_job(job, progress=shown.append)
+    data = job_module.load_records(job.config.data, job.config)
+    prepare = job_module.preparation(job.config)
+    x = torch.stack([prepare(data[i].x, 1) for i in range(len(data))])
+    y = torch.tensor([int(data[i].y) for i in range(len(data))])
+    with torch.no_grad():
+        expected = torch.nn.functional.cross_entropy(run.model(x), y)
+    assert shown[0].private_loss == pytest.approx(float(expected), abs=1e-4)
+
+
+def test_the_command_shows_scores_by_class_and_takes_the_flags(config: Path) -> None:
+    result = _run(config, "--show-private-loss", "--as-published")
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.output.split())
+    assert "as published (one batch for both streams)" in words
+    assert "not accounted" in words
+    assert "mean over classes" in words
+    assert all(name in words for name in moving_squares(1).classes)
+    card = read_card(config.parent / "run" / "model.safetensors")
+    # the noise was calibrated as the paper does; what the card shows is the true epsilon
+    assert card.promise.epsilon > 8.0  # type: ignore[union-attr]
 
 
 def test_synthetic_clips_have_masks_owners_and_classes() -> None:

@@ -11,7 +11,7 @@ import step_checks as checks
 import torch
 from torch import nn
 
-from sfumato.data import ArrayRecords, Record
+from sfumato.data import ArrayRecords, Record, Subset, VideoItem, VideoRecords
 from sfumato.learn import (
     Adam,
     FeatureMapError,
@@ -28,7 +28,10 @@ from sfumato.learn import (
     train,
 )
 from sfumato.learn import _trainer as trainer_module
+from sfumato.learn import cross_entropy as cross
 from sfumato.learn._projector import Projector
+from sfumato.learn._sampling import records_by_owner
+from sfumato.learn._scores import score
 from sfumato.learn._step import PrivateStep, record_gradients
 from sfumato.learn._streams import Streams
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness
@@ -98,7 +101,9 @@ def test_training_learns_and_shows_held_out_accuracy_only() -> None:
     )  # fmt: skip
     assert run.history[-1]["held_out_accuracy"] > 0.5
     assert run.history[-1]["epsilon"] == pytest.approx(run.guarantee.epsilon, rel=1e-3)  # type: ignore[union-attr]
-    assert [set(row) for row in run.history] == [{"step", "epsilon", "held_out_accuracy"}] * 2
+    shown_to_all = {"step", "epsilon", "held_out_accuracy", "held_out_mean_class_accuracy",
+                    "held_out_per_class", "held_out_loss"}  # fmt: skip
+    assert [set(row) for row in run.history] == [shown_to_all] * 2
     assert [each.step for each in shown] == list(range(1, 21))
     assert any("held-out" in each for each in run.guarantee.not_covered)
 
@@ -123,14 +128,37 @@ def test_nothing_shown_depends_on_private_records(monkeypatch: pytest.MonkeyPatc
 
     real = trainer_module._look
 
-    def leaky(model: Any, plan: Any, spent: int, streams: Any, held_out: Any) -> Any:
-        found = real(model, plan, spent, streams, held_out)
+    def leaky(model: Any, plan: Any, spent: int, streams: Any, held_out: Any, loss: Any) -> Any:
+        found = real(model, plan, spent, streams, held_out, loss)
         rows = streams.private(range(10))
         value = float(model(rows.x).detach().sum())
-        return trainer_module.Progress(found.step, found.steps, value, found.held_out_accuracy)
+        return trainer_module.Progress(found.step, found.steps, value, found.scores)
 
     monkeypatch.setattr(trainer_module, "_look", leaky)
     assert shown(0) != shown(1)
+
+
+def test_owners_are_read_from_the_list_and_no_video_is_decoded(tmp_path: Any) -> None:
+    """The files are not even there: opening one would fail."""
+    items = [VideoItem(tmp_path / f"{i}.avi", 0, (f"p{i % 3}",)) for i in range(7)]
+    videos = VideoRecords(items, ["a"])
+    assert records_by_owner(videos, most=2) == [(0, 3), (1, 4), (2, 5)]
+    assert records_by_owner(Subset(videos, [6, 1, 0]), most=None) == [(0, 2), (1,)]
+    with pytest.raises(Exception, match=r"."):
+        videos[0]
+
+
+def test_scores_count_every_class_alike() -> None:
+    data = ArrayRecords(
+        np.eye(3, dtype=np.float32)[[0, 0, 0, 0, 1]], [0, 0, 0, 0, 2], classes="abc"
+    )
+    plan = plan_for("sgd", records=5, batch=5, steps=1)
+    found = score(nn.Identity(), data, Streams(nn.Identity(), data, plan, checks.AsIs()), cross)
+    assert found.accuracy == pytest.approx(0.8)
+    assert found.per_class == {"a": 1.0, "c": 0.0}
+    assert found.mean_class_accuracy == pytest.approx(0.5)
+    logits, labels = torch.from_numpy(data.x), torch.from_numpy(data.y)
+    assert found.loss == pytest.approx(float(nn.functional.cross_entropy(logits, labels)))
 
 
 def test_the_operator_stream_is_off_by_default_and_named_when_on() -> None:
@@ -159,9 +187,7 @@ def test_runs_without_a_seed_never_repeat_their_noise() -> None:
     assert not any(torch.equal(p, q) for p, q in zip(first, second))
 
 
-@pytest.mark.parametrize(
-    "speed", [Speed(micro_batch=1), Speed(route="func"), Speed(memory=1)]
-)
+@pytest.mark.parametrize("speed", [Speed(micro_batch=1), Speed(route="func"), Speed(memory=1)])
 def test_no_speed_setting_changes_a_run(speed: Speed) -> None:
     def run(chosen: Speed) -> nn.Module:
         return train(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -21,6 +21,16 @@ def train(
     config: Path = typer.Argument(..., help="The training file (YAML)."),
     changes: list[str] = typer.Argument(None, help="Changes to it, as key=value."),
     resume: bool = typer.Option(False, "--resume", help="Continue a run that was stopped."),
+    show_private_loss: bool = typer.Option(
+        False,
+        "--show-private-loss",
+        help="Show the loss on private records to you. It is not accounted; the card names it.",
+    ),
+    as_published: bool = typer.Option(
+        False,
+        "--as-published",
+        help="One batch for both streams, as MaskDP was published; the card has its true epsilon.",
+    ),
     ledger: str | None = LEDGER,
     dataset: str | None = DATASET,
     key: str | None = KEY,
@@ -32,7 +42,12 @@ def train(
     """Train as CONFIG says; writes model.safetensors, its card, the history and the settings."""
     from sfumato.learn import describe, make_job, read_config, run_job, together, words
 
-    job = make_job(read_config(config, changes or []))
+    changes = list(changes or [])
+    if show_private_loss:
+        changes.append("private_loss=shown")
+    if as_published:
+        changes.append("privacy.as_published=true")
+    job = make_job(read_config(config, changes))
     if dry_run:
         said = describe(job)
         emit(as_json, {"dry_run": True, **said}, *words(job, said))
@@ -48,27 +63,46 @@ def train(
         as_json,
         {"promise": run.guarantee.to_json(), "history": run.history, "card": card.name},
         str(run.guarantee),
-        f"Held-out accuracy: {_percent(last.get('held_out_accuracy'))}. "
-        f"Model and card are in {job.folder}.",
+        *_scored(last),
+        f"Model, card and TensorBoard files are in {job.folder}.",
     )
 
 
-def _percent(value: float | None) -> str:
-    return "not measured" if value is None else f"{100 * value:.1f} %"
+def _scored(last: dict[str, Any]) -> list[str]:
+    """Top-1, mean per-class accuracy and a bar for each class."""
+    if "held_out_accuracy" not in last:
+        return ["Held-out accuracy: not measured (name held_out in the file)."]
+    lines = [
+        f"Held-out accuracy: {100 * last['held_out_accuracy']:.1f} %, mean over classes "
+        f"{100 * last['held_out_mean_class_accuracy']:.1f} %."
+    ]
+    per_class = last["held_out_per_class"]
+    width = max(map(len, per_class))
+    for name, value in per_class.items():
+        lines.append(f"  {name:<{width}}  {'█' * round(24 * value):<24}  {100 * value:5.1f} %")
+    return lines
 
 
 class _Bar:
-    """Steps, epsilon spent, held-out accuracy and time left: nothing private."""
+    """Steps, epsilon spent, held-out scores and time left; private loss if the operator asked."""
 
     def __init__(self, steps: int, *, hidden: bool) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
         from rich.progress import TimeRemainingColumn as TimeLeft
+        from rich.table import Column
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeLeft())
+        # in a narrow terminal the bar and the last words give way, never the counts
+        columns = (
+            MofNCompleteColumn(table_column=Column(min_width=2 * len(str(steps)) + 1)),
+            BarColumn(bar_width=10),
+            TimeLeft(table_column=Column(min_width=7)),
+            TextColumn("left, {task.description}", table_column=Column(no_wrap=True, ratio=1)),
+        )
         self._progress = Progress(*columns, console=Console(stderr=True), disable=hidden)
-        self._task = self._progress.add_task("training", total=steps)
-        self._said = "training"
+        self._task = self._progress.add_task("", total=steps)
+        # in this order, as soon as each is known
+        self._said = dict.fromkeys(("private", "epsilon", "held-out"), "")
 
     def __enter__(self) -> _Bar:
         self._progress.start()
@@ -78,11 +112,12 @@ class _Bar:
         self._progress.stop()
 
     def __call__(self, shown: Shown) -> None:
-        if shown.epsilon is not None or shown.held_out_accuracy is not None:
-            parts = []
-            if shown.epsilon is not None:
-                parts.append(f"epsilon {shown.epsilon:.3g}")
-            if shown.held_out_accuracy is not None:
-                parts.append(f"held-out {100 * shown.held_out_accuracy:.1f} %")
-            self._said = ", ".join(parts)
-        self._progress.update(self._task, completed=shown.step, description=self._said)
+        if shown.epsilon is not None:
+            self._said["epsilon"] = f"epsilon {shown.epsilon:.3g}"
+        if shown.scores is not None:
+            accuracy, loss = 100 * shown.scores.accuracy, shown.scores.loss
+            self._said["held-out"] = f"held-out {accuracy:.1f} % loss {loss:.2f}"
+        if shown.private_loss is not None:
+            self._said["private"] = f"PRIVATE loss {shown.private_loss:.2f}"
+        words = ", ".join(filter(None, self._said.values()))
+        self._progress.update(self._task, completed=shown.step, description=words)

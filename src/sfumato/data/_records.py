@@ -98,6 +98,12 @@ class Subset:
         self.indices = tuple(int(index) for index in indices)
         self.classes = tuple(records.classes)
 
+    @property
+    def owners(self) -> list[tuple[str, ...]] | None:
+        """Owners of every record, without reading one; None where the collection does not list them."""
+        listed = getattr(self.records, "owners", None)
+        return None if listed is None else [tuple(listed[index]) for index in self.indices]
+
     def __len__(self) -> int:
         return len(self.indices)
 

@@ -50,6 +50,11 @@ class StagedFolder:
             for name in rows[0]["attributes"]
         }
 
+    @property
+    def owners(self) -> list[tuple[str, ...]]:
+        """Owners of every record, without reading a video."""
+        return [tuple(row["owners"]) for row in self._rows]
+
     def __len__(self) -> int:
         return len(self._rows)
 

@@ -20,6 +20,7 @@ from sfumato.learn._prepare import AsIs, Preparation, PreparationError, VideoCli
 from sfumato.learn._probe import RouteChoice, route_of
 from sfumato.learn._projector import Projector, ProjectorError, Subspace
 from sfumato.learn._sampling import OwnersError
+from sfumato.learn._scores import Scores
 from sfumato.learn._speed import Route, Speed, SpeedError
 from sfumato.learn._synthetic import moving_squares
 from sfumato.learn._trainer import Progress, Run, TrainingError, cross_entropy, train
@@ -74,6 +75,7 @@ __all__ = [
     "RouteChoice",
     "Run",
     "Schedule",
+    "Scores",
     "Sgd",
     "Speed",
     "SpeedError",

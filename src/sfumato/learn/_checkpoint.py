@@ -38,6 +38,7 @@ class State:
     updates: int = 0
     spent: int = 0
     starts: int = 0
+    disclosed: list[str] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def to_json(self) -> str:

@@ -119,6 +119,8 @@ class TrainConfig(_Strict):
     speed: SpeedConfig = SpeedConfig()
     shared_records: Literal["refuse", "drop"] = "refuse"
     operator_log: Path | None = None
+    # the loss on private records: nowhere, on the progress bar, or there and in TensorBoard's files
+    private_loss: Literal["hidden", "shown", "logged"] = "hidden"
     seed: int | None = None
 
     def to_yaml(self) -> str:

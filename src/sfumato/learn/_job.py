@@ -7,8 +7,8 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from sfumato.learn._step import PrivateStep
 from sfumato.learn._streams import Streams
 from sfumato.learn._synthetic import COLOURS, moving_squares
 from sfumato.learn._team import Team
+from sfumato.learn._tensorboard import EventFile
 from sfumato.learn._trainer import Progress, Run, cross_entropy, train
 from sfumato.learn._views import MaskedPixels, PublicView
 from sfumato.models import VideoViT, load_weights, mvit_b, mvit_v2_s, select
@@ -55,8 +56,8 @@ from sfumato.privacy import (
     format_epsilon,
 )
 
-MODEL, CHECKPOINT, CONFIG, HISTORY = (
-    "model.safetensors", "checkpoint.safetensors", "config.yaml", "history.json",
+MODEL, CHECKPOINT, CONFIG, HISTORY, EVENTS = (
+    "model.safetensors", "checkpoint.safetensors", "config.yaml", "history.json", "tensorboard",
 )  # fmt: skip
 
 
@@ -137,6 +138,8 @@ def run_job(
         if force and not resume:
             for old in (checkpoint, checkpoint.with_name(checkpoint.name + ".steps")):
                 old.unlink(missing_ok=True)
+            for events in (folder / EVENTS).glob("events.out.tfevents.*"):
+                events.unlink()
         folder.mkdir(parents=True, exist_ok=True)
     records = load_records(config.data, config)
     held_out = None if config.held_out is None else load_records(config.held_out, config)
@@ -145,18 +148,56 @@ def run_job(
     log = _OperatorLog(config.operator_log) if config.operator_log and team.leads else None
     source = Randomness(config.seed)
     promise = replace(job.plan.guarantee, randomness=source.label)
-    with spend(promise) if spend is not None and team.leads else nullcontext():
+    with (
+        _board(job, progress) if team.leads else nullcontext(progress) as show,
+        spend(promise) if spend is not None and team.leads else nullcontext(),
+    ):
         run = train(
             model, records, job.plan, speed=_speed(config), optimizer=_optimizer(config),
             checkpoint=checkpoint, resume=resume,
             checkpoint_every=config.training.checkpoint_every,
             prepare=preparation(config), held_out=held_out,
-            evaluate_every=config.training.evaluate_every, progress=progress,
-            operator=log, shared_records=config.shared_records, randomness=source,
+            evaluate_every=config.training.evaluate_every, progress=show,
+            operator=log, show_private_loss=config.private_loss != "hidden",
+            shared_records=config.shared_records, randomness=source,
         )  # fmt: skip
     if not team.leads:
         return run, None
     return run, _write(job, run, time.monotonic() - start)
+
+
+@contextmanager
+def _board(
+    job: Job, progress: Callable[[Progress], None] | None
+) -> Iterator[Callable[[Progress], None]]:
+    """What is shown, written to TensorBoard's files as well; the private loss only if asked."""
+    board = EventFile(job.folder / EVENTS)
+
+    def show(shown: Progress) -> None:
+        board.add(shown.step, _scalars(shown, private=job.config.private_loss == "logged"))
+        if progress is not None:
+            progress(shown)
+
+    try:
+        yield show
+    finally:
+        board.close()
+
+
+def _scalars(shown: Progress, *, private: bool) -> dict[str, float]:
+    found = {
+        "privacy/epsilon_spent": shown.epsilon,
+        "training/learning_rate": shown.rate,
+        "public/loss": shown.public_loss,
+        "private/loss_not_accounted": shown.private_loss if private else None,
+    }
+    if shown.scores is not None:
+        found |= {
+            "held_out/accuracy": shown.scores.accuracy,
+            "held_out/mean_class_accuracy": shown.scores.mean_class_accuracy,
+            "held_out/loss": shown.scores.loss,
+        }
+    return {tag: value for tag, value in found.items() if value is not None}
 
 
 def _write(job: Job, run: Run, seconds: float) -> Path:
@@ -181,6 +222,7 @@ def _write(job: Job, run: Run, seconds: float) -> Path:
                 "clip_norm": plan.clip_norm if math.isfinite(plan.clip_norm) else "none",
                 "noise_multiplier": plan.noise_multiplier, "sampling_rate": plan.sampling_rate,
                 "trainable": config.model.trainable, "optimizer": config.training.optimizer,
+                "private_loss": config.private_loss,
             },
             temporary_files=("checkpoints and, with a frozen trunk, a cache of features (mode 0600)",),
         )  # fmt: skip

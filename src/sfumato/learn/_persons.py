@@ -20,21 +20,29 @@ def mean_gradient(
     model: nn.Module, loss: Loss, rows: Rows, speed: Speed, *, checked: bool = False
 ) -> Sums:
     """Gradient of the mean loss over records, a few at a time: nothing is clipped."""
+    return mean_loss_and_gradient(model, loss, rows, speed, checked=checked)[1]
+
+
+def mean_loss_and_gradient(
+    model: nn.Module, loss: Loss, rows: Rows, speed: Speed, *, checked: bool = False
+) -> tuple[float, Sums]:
+    """The mean loss over records as well, from the same passes."""
     parameters = trainable(model)
     if not checked:
         check_layers(model)
     choice = choose(model, loss, rows, parameters, Route.LOOP)
     size = micro_batch(choice, speed)
-    total = [torch.zeros_like(p) for p in parameters.values()]
+    total, mean = [torch.zeros_like(p) for p in parameters.values()], 0.0
     for start in range(0, rows.records, size):
         piece = rows.some(start, min(start + size, rows.records))
         with torch.enable_grad():
             value = record_losses(model, loss, piece).sum() / rows.records
             found = torch.autograd.grad(value, list(parameters.values()), allow_unused=True)
+        mean += float(value.detach())
         for whole, part in zip(total, found):
             if part is not None:
                 whole += part
-    return dict(zip(parameters, total))
+    return mean, dict(zip(parameters, total))
 
 
 def clipped_persons(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +52,7 @@ def records_by_owner(
     if shared not in {"refuse", "drop"}:
         raise OwnersError(f"Expected shared records to 'refuse' or 'drop', got {shared!r}.")
     found: dict[str, list[int]] = {}
-    for index in range(len(records)):
-        owners: Sequence[str] = records[index].owners
+    for index, owners in enumerate(_owners(records)):
         if not owners:
             raise OwnersError(
                 "Expected an owner with every record for unit person, got a record without one: "
@@ -69,3 +68,11 @@ def records_by_owner(
             )
         found.setdefault(owners[0], []).append(index)
     return [tuple(mine if most is None else mine[:most]) for mine in found.values()]
+
+
+def _owners(records: Records) -> Iterable[Sequence[str]]:
+    """Owners of every record: as a list where the records keep one, so that no video is decoded."""
+    listed: Sequence[Sequence[str]] | None = getattr(records, "owners", None)
+    if listed is not None:
+        return listed
+    return (records[index].owners for index in range(len(records)))

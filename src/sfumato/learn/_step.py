@@ -21,10 +21,10 @@ from torch import Tensor, nn
 from sfumato.data import Records
 from sfumato.learn._clipped import clipped_rows
 from sfumato.learn._noise import GaussianNoise, flatten, unflatten
-from sfumato.learn._persons import clipped_persons, mean_gradient
+from sfumato.learn._persons import clipped_persons, mean_loss_and_gradient
 from sfumato.learn._plan import Plan
 from sfumato.learn._projector import Projector
-from sfumato.learn._routes import Loss, Rows, Sums, by_loop
+from sfumato.learn._routes import Loss, Rows, Sums, by_loop, record_losses
 from sfumato.learn._sampling import Indices, PoissonSampler, PublicSampler
 from sfumato.learn._speed import Speed
 from sfumato.learn._streams import Streams
@@ -34,14 +34,19 @@ from sfumato.privacy import Randomness
 
 # What must stay with the operator: realised batch size, norms (R4).
 Operator = Callable[[dict[str, Any]], None]
+_RECORDS_AT_A_TIME = 16
 
 
 @dataclass(frozen=True)
 class Released:
-    """What leaves the private scope in one step: the noised gradient and the noise's variance."""
+    """What leaves the private scope in one step: the noised gradient and the noise's variance.
+
+    ``public_loss`` is the mean loss of the public view, where there is one.
+    """
 
     gradient: Sums
     noise_variance: Sums
+    public_loss: float | None = None
 
 
 class PrivateStep:
@@ -60,11 +65,15 @@ class PrivateStep:
         speed: Speed,
         team: Team | None = None,
         operator: Operator | None = None,
+        tell_loss: Callable[[float], None] | None = None,
     ) -> None:
-        """``units`` are the records of each sampled unit: one each, or all of a person."""
+        """``units`` are the records of each sampled unit: one each, or all of a person.
+
+        ``tell_loss`` is told the mean loss of the drawn private records: an unaccounted disclosure.
+        """
         self._model, self._loss, self._plan = model, loss, plan
         self._streams, self._units, self._speed = streams, units, speed
-        self._team, self._operator = team or Team(), operator
+        self._team, self._operator, self._tell_loss = team or Team(), operator, tell_loss
         # one key each: private coins, public coins and noise never share a generator
         self._private = PoissonSampler(plan.sampling_rate, len(units), randomness)
         self._public = PublicSampler(plan.batch, records, randomness)
@@ -80,7 +89,10 @@ class PrivateStep:
         drawn = self._draw()
         gradient = torch.zeros(sum(p.numel() for p in parameters.values()))
         variance = torch.zeros(()).expand(gradient.shape)
+        public_loss = None
         if plan.epsilon > 0:
+            if self._tell_loss is not None:
+                self._tell_loss(self._private_loss(drawn))
             gradient = team.add_up(flatten(self._clipped(team.share(drawn))))
             if plan.is_private and team.leads:
                 noise = self._noise.draw(gradient.numel())
@@ -95,9 +107,12 @@ class PrivateStep:
                 gradient = projector(gradient)
                 variance = variance * projector.energy()
         if plan.public_view is not None:
-            gradient = gradient + self._public_mean(drawn)
+            public_loss, mean = self._public_mean(drawn)
+            gradient = gradient + mean
         self._taken += 1
-        return Released(unflatten(gradient, parameters), unflatten(variance, parameters))
+        return Released(
+            unflatten(gradient, parameters), unflatten(variance, parameters), public_loss
+        )
 
     def _draw(self) -> Indices:
         """Rank 0's coins, known to every rank and to nobody else."""
@@ -123,8 +138,24 @@ class PrivateStep:
                             "mean_norm": float(norms.mean()) if len(norms) else 0.0})  # fmt: skip
         return sums
 
-    def _public_mean(self, private: Indices) -> Tensor:
-        """Mean gradient of the public view over an independent draw (or, as published, the same)."""
+    def _private_loss(self, drawn: Indices) -> float:
+        """Mean loss of the drawn private records, from a forward pass of its own; NaN for nobody."""
+        own = [index for unit in self._team.share(drawn) for index in self._units[int(unit)]]
+        total, count = 0.0, 0
+        with torch.no_grad():
+            for start in range(0, len(own), _RECORDS_AT_A_TIME):
+                rows = self._streams.private(own[start : start + _RECORDS_AT_A_TIME])
+                if rows is not None:
+                    total += float(record_losses(self._model, self._loss, rows).sum())
+                    count += rows.records
+        both = self._team.add_up(torch.tensor([total, float(count)], dtype=torch.float64))
+        return float(both[0] / both[1])
+
+    def _public_mean(self, private: Indices) -> tuple[float, Tensor]:
+        """Mean loss and gradient of the public view over an independent draw.
+
+        As published, the draw is the private one.
+        """
         team, plan = self._team, self._plan
         if plan.as_published:
             drawn = private
@@ -133,11 +164,12 @@ class PrivateStep:
         own = team.share(drawn)
         rows = self._streams.public(own) if len(own) else None
         parameters = trainable(self._model)
-        total = torch.zeros(sum(p.numel() for p in parameters.values()))
+        total, loss = torch.zeros(sum(p.numel() for p in parameters.values())), 0.0
         if rows is not None:
-            mean = mean_gradient(self._model, self._loss, rows, self._speed)
-            total = flatten(mean) * (rows.records / max(1, len(drawn)))
-        return team.add_up(total)
+            loss, mean = mean_loss_and_gradient(self._model, self._loss, rows, self._speed)
+            share = rows.records / max(1, len(drawn))
+            total, loss = flatten(mean) * share, loss * share
+        return float(team.add_up(torch.tensor([loss]))), team.add_up(total)
 
     def _current_projector(self) -> Projector:
         """Found from public records and the current parameters alone, every ``refresh`` steps."""

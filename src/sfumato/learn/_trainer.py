@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from sfumato.learn._optimizers import Optimizer, Sgd
 from sfumato.learn._plan import Plan
 from sfumato.learn._prepare import AsIs, Preparation
 from sfumato.learn._projector import refuse_overlap
-from sfumato.learn._routes import Loss, forward
+from sfumato.learn._routes import Loss
 from sfumato.learn._sampling import records_by_owner
+from sfumato.learn._scores import Scores, score
 from sfumato.learn._speed import Speed
 from sfumato.learn._step import Operator, PrivateStep, units_of
 from sfumato.learn._streams import Streams
@@ -32,6 +33,8 @@ from sfumato.learn._validate import trainable
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness, epsilon_of
 
 _GENERATORS_PER_START = 6
+_LOG = "the operator's own log of private batch sizes and norms"
+_LOSS = "the loss on private records, which the operator asked to see: it is not accounted"
 
 
 class TrainingError(SfumatoError):
@@ -40,12 +43,22 @@ class TrainingError(SfumatoError):
 
 @dataclass(frozen=True)
 class Progress:
-    """What may be shown while training: steps, epsilon spent, held-out accuracy."""
+    """What may be shown while training: steps, epsilon spent, held-out scores, public loss.
+
+    ``private_loss`` is None unless the operator asked for it.
+    """
 
     step: int
     steps: int
     epsilon: float | None = None
-    held_out_accuracy: float | None = None
+    scores: Scores | None = None
+    rate: float | None = None
+    public_loss: float | None = None
+    private_loss: float | None = None
+
+    @property
+    def held_out_accuracy(self) -> float | None:
+        return None if self.scores is None else self.scores.accuracy
 
 
 @dataclass
@@ -79,14 +92,15 @@ def train(
     evaluate_every: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     operator: Operator | None = None,
+    show_private_loss: bool = False,
     shared_records: str = "refuse",
     randomness: Randomness | None = None,
 ) -> Run:
     """Train ``model`` on ``records`` as ``plan`` says; the model is changed in place.
 
-    Only public things leave: the noised parameters, held-out accuracy, the step count. Private
-    batch sizes and norms go to ``operator`` alone, which is off by default and named in the
-    guarantee when it is on. With ``checkpoint`` a run survives SIGKILL: call again with
+    Only public things leave: the noised parameters, held-out scores, public loss, the step count.
+    Private batch sizes and norms go to ``operator`` alone, and the private loss is shown with
+    ``show_private_loss`` alone; both are off by default and named in the guarantee when on. With ``checkpoint`` a run survives SIGKILL: call again with
     ``resume=True``. ``randomness`` with a seed marks the run as not private.
     """
     team = Team()
@@ -109,30 +123,39 @@ def train(
         lost = state.spent - state.updates
         cache = stack.enter_context(open_trunk(model, records, plan, prepare, speed))
         streams = Streams(model, records, plan, prepare, cache)
+        told: list[float] = []
         step = PrivateStep(
             cache.tail if cache else model, loss, plan, streams,
             units_of(plan, records, owners), len(records),
             randomness=source, speed=speed, team=team, operator=operator,
+            tell_loss=told.append if show_private_loss else None,
         )  # fmt: skip
         team.follow(p.data for p in (*model.parameters(), *model.buffers()))
         every = evaluate_every or max(1, plan.steps // 10)
+        asked = {_LOG: operator is not None, _LOSS: show_private_loss}
+        state.disclosed = sorted({*state.disclosed, *(said for said, on in asked.items() if on)})
+        if state.disclosed and path is not None and team.leads:
+            # on disk before the first disclosure: a later start names it too, whatever happens
+            checkpoints.write(path, {**_named(model), **_prefixed(memory)}, state)
         for number in range(state.spent, plan.steps):
             if journal is not None:
                 journal.begin(number + 1)
-            _update(model, optimizer, step, memory, number, plan, cache)
+            public_loss, rate = _update(model, optimizer, step, memory, number, plan, cache)
             state.spent, state.updates = number + 1, state.updates + 1
             last = state.spent == plan.steps
+            shown = Progress(state.spent, plan.steps)
             if state.spent % every == 0 or last:
-                shown = _look(model, plan, state.spent, streams, held_out)
-                state.history.append({"step": state.spent, "epsilon": shown.epsilon,
-                                      "held_out_accuracy": shown.held_out_accuracy})  # fmt: skip
-            else:
-                shown = Progress(state.spent, plan.steps)
+                shown = _look(model, plan, state.spent, streams, held_out, loss)
+                state.history.append(_row(shown, public_loss))
+            shown = replace(
+                shown, rate=rate, public_loss=public_loss, private_loss=told[-1] if told else None
+            )
+            told.clear()
             if path is not None and team.leads and (last or state.spent % checkpoint_every == 0):
                 checkpoints.write(path, {**_named(model), **_prefixed(memory)}, state)
             if progress is not None and team.leads:
                 progress(shown)
-    return Run(model, _promise(plan, source, held_out, operator, cache), state.history, lost)
+    return Run(model, _promise(plan, source, held_out, state.disclosed, cache), state.history, lost)
 
 
 def _check(plan: Plan, records: Records, checkpoint_every: int) -> None:
@@ -205,7 +228,8 @@ def _update(
     number: int,
     plan: Plan,
     cache: TrunkCache | None,
-) -> None:
+) -> tuple[float | None, float]:
+    """Take a step and follow it; the public loss and the learning rate of that step."""
     released = step.take()
     gradient, noise = released.gradient, released.noise_variance
     if cache is not None:
@@ -214,44 +238,33 @@ def _update(
     with torch.no_grad():
         parameters = {name: p.data for name, p in trainable(model).items()}
         optimizer.update(parameters, gradient, memory, rate, noise)
+    return released.public_loss, rate
 
 
 def _look(
-    model: nn.Module, plan: Plan, spent: int, streams: Streams, held_out: Records | None
+    model: nn.Module,
+    plan: Plan,
+    spent: int,
+    streams: Streams,
+    held_out: Records | None,
+    loss: Loss,
 ) -> Progress:
-    """Held-out accuracy and the epsilon spent so far: nothing about the private records."""
+    """Held-out scores and the epsilon spent so far: nothing about the private records."""
     epsilon = None
     if plan.is_private:
         epsilon = epsilon_of(plan.event_after(spent), plan.delta, plan.relation, "pld")
-    accuracy = None if held_out is None else held_out_accuracy(model, held_out, streams)
-    return Progress(spent, plan.steps, epsilon, accuracy)
+    scores = None if held_out is None else score(model, held_out, streams, loss)
+    return Progress(spent, plan.steps, epsilon, scores)
 
 
-def held_out_accuracy(
-    model: nn.Module, held_out: Records, streams: Streams, size: int = 32
-) -> float:
-    """Share of held-out records whose class is right; scores are averaged over clips."""
-    right = total = 0
-    with _evaluating(model), torch.no_grad():
-        for start in range(0, len(held_out), size):
-            rows = streams.held_out(held_out, range(start, min(start + size, len(held_out))))
-            assert rows is not None
-            scores = forward(model, rows.x).softmax(-1)
-            scores = scores.reshape(rows.records, rows.clips, -1).mean(1)
-            right += int((scores.argmax(1) == rows.y[:: rows.clips]).sum())
-            total += rows.records
-    return right / total
-
-
-@contextlib.contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
+def _row(shown: Progress, public_loss: float | None) -> dict[str, Any]:
+    """One line of the public history."""
+    row: dict[str, Any] = {"step": shown.step, "epsilon": shown.epsilon}
+    if shown.scores is not None:
+        row |= shown.scores.to_json()
+    if public_loss is not None:
+        row["public_loss"] = public_loss
+    return row
 
 
 def _named(model: nn.Module) -> dict[str, Tensor]:
@@ -280,15 +293,14 @@ def _promise(
     plan: Plan,
     source: Randomness,
     held_out: Records | None,
-    operator: Operator | None,
+    disclosed: list[str],
     cache: TrunkCache | None,
 ) -> Guarantee | NoGuarantee:
     promise = plan.guarantee
     more = list(promise.not_covered)
     if held_out is not None:
         more.append("the held-out records, whose accuracy was shown")
-    if operator is not None:
-        more.append("the operator's own log of private batch sizes and norms")
+    more += disclosed
     if cache is not None and cache.kept:
         more.append("the cache of private features that was kept on disk on purpose")
     return replace(promise, not_covered=tuple(more), randomness=source.label)
