@@ -7,6 +7,7 @@ accuracy stand balanced accuracy, the area under the ROC curve and mutual inform
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -149,8 +150,15 @@ class ClassifierScores(Measure):
     def reset(self) -> None:
         self._probabilities: list[Floats] = []
         self._codes: list[Codes] = []
+        self._groups: list[npt.NDArray[Any]] = []
 
-    def update(self, probabilities: npt.ArrayLike, codes: npt.ArrayLike) -> None:
+    def update(
+        self,
+        probabilities: npt.ArrayLike,
+        codes: npt.ArrayLike,
+        groups: Sequence[object] | None = None,
+    ) -> None:
+        """``groups`` says which records are of one person: together they count as one trial."""
         given = np.asarray(probabilities, dtype=np.float64)
         truth = np.asarray(codes, dtype=np.int64)
         if given.shape != (len(truth), self.class_count):
@@ -158,6 +166,13 @@ class ClassifierScores(Measure):
                 f"Expected probabilities of shape {(len(truth), self.class_count)}, "
                 f"got {given.shape}."
             )
+        seen = sum(map(len, self._codes))
+        names = [f"record {seen + i}" for i in range(len(truth))]
+        if groups is not None:
+            names = [f"group {each}" for each in groups]
+        if len(names) != len(truth):
+            raise MeasureError(f"Expected {len(truth)} groups, one a record, got {len(names)}.")
+        self._groups.append(np.array(names))
         self._probabilities.append(given)
         self._codes.append(truth)
 
@@ -175,9 +190,13 @@ class ClassifierScores(Measure):
         recall = [float((balanced_guess[codes == code] == code).mean()) for code in present]
         own = np.clip(probabilities[np.arange(len(codes)), codes], 1e-12, None)
         share = counts[counts > 0] / counts.sum()
+        # records of one person are right or wrong together, so that people are what is counted
+        groups = np.concatenate(self._groups)
+        people = len(np.unique(groups))
+        in_class = [len(np.unique(groups[codes == code])) for code in present]
         return AttributeScores(
             accuracy=float(hits.mean()),
-            interval=wilson(float(hits.sum()), len(codes)),
+            interval=wilson(float(hits.mean()) * people, people),
             guessing=majority_rate(codes),
             balanced_accuracy=float(np.mean(recall)),
             auc=mean_auc(probabilities, codes),
@@ -186,7 +205,7 @@ class ClassifierScores(Measure):
             information_bias=0.0,
             records=len(codes),
             classes=len(present),
-            balanced_interval=mean_interval(float(np.mean(recall)), counts[present]),
+            balanced_interval=mean_interval(float(np.mean(recall)), in_class),
         )
 
     def results(self, **facts: Any) -> list[Result]:

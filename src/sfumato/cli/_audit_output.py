@@ -1,0 +1,97 @@
+"""``sfumato audit visual`` and ``reid``: attacks on the pictures of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from sfumato.cli._output import FORCE, JSON, emit
+from sfumato.errors import SfumatoError
+
+if TYPE_CHECKING:
+    from sfumato.audit import Result
+
+ORIGINALS = typer.Argument(..., help="The folder of originals, as they were before.")
+PROTECTED = typer.Argument(..., help="The same files protected (with --keep-names).")
+LABELS = typer.Option(
+    None, help="CSV with file_name, person, room, action and attributes, if no metadata.jsonl."
+)
+OUT = typer.Option(None, "--out", "-o", help="Where to write NAME.measures.json for the report.")
+EPSILON = typer.Option(None, min=1e-9, help="Epsilon of this release, a label for curves.")
+
+
+def visual(
+    originals: Path = ORIGINALS,
+    protected: Path = PROTECTED,
+    labels: Path | None = LABELS,
+    whole: bool = typer.Option(False, help="Look at whole pictures, not at the people in them."),
+    out: Path | None = OUT,
+    epsilon: float | None = EPSILON,
+    force: bool = FORCE,
+    as_json: bool = JSON,
+) -> None:
+    """What can be read off protected clips: attributes of people, and actions beside them."""
+    from sfumato.audit import paired, visual_folder
+
+    target = _target(out, protected, "visual", force)
+    facts = {} if epsilon is None else {"epsilon": epsilon}
+    rows = visual_folder(paired(originals, protected, labels), at_people=not whole, **facts)
+    _finish(rows, target, "Visual privacy", "visual", force, as_json)
+
+
+def reid(
+    originals: Path = ORIGINALS,
+    protected: Path = PROTECTED,
+    by: str = typer.Option("face", help="face, gait, room or voice (AudioMNIST folders)."),
+    labels: Path | None = LABELS,
+    out: Path | None = OUT,
+    epsilon: float | None = EPSILON,
+    force: bool = FORCE,
+    as_json: bool = JSON,
+) -> None:
+    """Who (or which room) is in protected recordings, against a gallery of the others."""
+    from sfumato.audit import BY, paired, voices_folder
+
+    if by not in (*BY, "voice"):
+        raise SfumatoError(f"Expected --by {', '.join(BY)} or voice, got {by!r}.")
+    target = _target(out, protected, f"reid-{by}", force)
+    facts = {} if epsilon is None else {"epsilon": epsilon}
+    if by == "voice":
+        rows = voices_folder(str(originals), str(protected), **facts)
+    else:
+        rows = BY[by](paired(originals, protected, labels), **facts)
+    _finish(rows, target, "Re-identification", f"reid --by {by}", force, as_json)
+
+
+def _target(out: Path | None, protected: Path, name: str, force: bool) -> Path:
+    from sfumato.audit import measures_path
+    from sfumato.files import refuse_overwrite
+
+    target = measures_path(out if out is not None else protected / name)
+    refuse_overwrite(target, force=force)
+    return target
+
+
+def _finish(
+    rows: list[Result], target: Path, title: str, command: str, force: bool, as_json: bool
+) -> None:
+    from sfumato.audit import measures_json, write_measures
+
+    said = f"sfumato audit {command} ORIGINALS PROTECTED"
+    write_measures(target, rows, title=title, commands=[said], force=force)
+    table = Table("", "of", "value", "95 %", "guessing", "unprotected", "how")
+    for row in rows:
+        if row.value is not None:
+            shown = [_number(each) for each in (row.value, row.chance, row.unprotected)]
+            span = "" if row.low is None else f"{_number(row.low)} to {_number(row.high)}"
+            table.add_row(row.name, row.target or "", shown[0], span, *shown[1:], row.note or "")
+    payload = measures_json(rows, title=title, commands=[said])
+    emit(as_json, payload | {"written": target.name}, table, escape(f"Written to {target.name}."))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
