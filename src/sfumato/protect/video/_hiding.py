@@ -16,16 +16,14 @@ from sfumato import people
 from sfumato.media import Frame, Image
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
-from sfumato.protect.video._output_check import faces_left, is_one_of
+from sfumato.protect.video._output_check import credible, faces_left, is_one_of
 from sfumato.protect.video._region import Place, Region, boxes_place, face_detector
 from sfumato.protect.video._trail import Trail
 
 BLANK = np.uint8(128)
 # One detector that takes no part in the search, and the strongest one once more: it still sees
-# small faces in a weak blur. The first is fast and looks at every frame while it is made; both look
-# at the finished file.
-GLANCE = "blazeface-short"
-SECOND_LOOK = f"{GLANCE}+centerface"
+# small faces in a weak blur.
+SECOND_LOOK = "blazeface-short+centerface"
 _LOOKS, _MARGIN, _COVERED = 2, 1.3, 0.3
 Cover = Callable[[Image, Place], Image]
 
@@ -124,16 +122,16 @@ class Hiding(Method):
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         cover = self.covering(shape)
-        glance = GLANCE if self.check == SECOND_LOOK else self.check
-        second = face_detector(glance) if self._checked else None
+        second = face_detector(self.check) if self._checked else None
         for number, (frame, place) in enumerate(self._find(frames, shape)):
             shown = cover(frame.image.copy(), place)
             if place.blank:
                 shown = np.full_like(frame.image, BLANK)
             else:
-                _fill(shown, self._left.get(number, ()))
+                filled = [box.scale(_MARGIN) for box in self._left.get(number, ())]
+                _fill(shown, filled)
                 if second is not None:
-                    _fill_what_is_left(shown, frame.image, place, second)
+                    _fill_what_is_left(shown, frame.image, place, second, filled)
             yield replace(frame, image=shown)
 
     def _find(self, frames: Iterator[Frame], shape: Shape) -> Iterator[tuple[Frame, Place]]:
@@ -174,7 +172,11 @@ class Hiding(Method):
 
 
 def _fill_what_is_left(
-    shown: Image, original: Image, place: Place, second: people.FaceDetector
+    shown: Image,
+    original: Image,
+    place: Place,
+    second: people.FaceDetector,
+    filled: list[people.Box],
 ) -> None:
     """Fill every place whose face is still found with its mean colour, and faces beside all places.
 
@@ -188,7 +190,7 @@ def _fill_what_is_left(
         left = [box for box in found if not is_one_of(box, known or ())]
         covered = [_part(place.mask, box) > _COVERED for box in left]
         if there is None and not all(covered):
-            there = second.detect(original)
+            there = credible(second.detect(original), known or ())
         if known is None:
             again += [box for box, hit in zip(left, covered, strict=True) if hit]
         again += [
@@ -198,7 +200,8 @@ def _fill_what_is_left(
         ]
         if not again:
             return
-        _fill(shown, again, 1.0 if known else _MARGIN)
+        filled += again if known else [box.scale(_MARGIN) for box in again]
+        _fill(shown, filled)
 
 
 def _part(mask: people.Mask, box: people.Box) -> float:
@@ -207,12 +210,19 @@ def _part(mask: people.Mask, box: people.Box) -> float:
     return float(inside.mean()) if inside.size else 0.0
 
 
-def _fill(image: Image, boxes: Iterable[people.Box], margin: float = _MARGIN) -> None:
+def _fill(image: Image, boxes: Iterable[people.Box]) -> None:
+    """One colour a place; places that overlap become one, for two colours in one are a detail."""
     height, width = image.shape[:2]
-    for box in boxes:
-        part = image[box.scale(margin).pixels(width, height)]
+    for box in _joined([box.clip(width, height) for box in boxes]):
+        part = image[box.pixels(width, height)]
         if part.size:
             part[:] = part.reshape(-1, 3).mean(axis=0).astype(np.uint8)
+
+
+def _joined(boxes: list[people.Box]) -> list[people.Box]:
+    while len(fewer := people.unite(boxes, threshold=1e-9)) < len(boxes):
+        boxes = fewer
+    return boxes
 
 
 def _words(region: Region) -> str:

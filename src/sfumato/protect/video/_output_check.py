@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from sfumato import people
 from sfumato.media import IMAGE_SUFFIXES, Image, open_video, read_image
 from sfumato.protect.video._region import face_detector
 
-_SAME_PLACE, _PART = 0.2, 0.5
+_SAME_PLACE, _PART = 0.3, 0.5
+_MUCH, _INSIDE = 5.0, 0.9
+_CORE, _CODEC_NOISE = 0.8, 4.0
 Faces = tuple[people.Box, ...] | None
 
 
@@ -24,8 +26,9 @@ def faces_left(
     tolerant: bool = False,
     near: Iterable[Faces] = (),
 ) -> Iterator[tuple[int, list[people.Box]]]:
-    """Frames, with the boxes, on which ``second`` finds a face in the output that was there before.
+    """Frames, with the faces of the original that ``second`` still finds in the output.
 
+    A place that shows one colour only is no face, whatever a detector makes of the shoulders below.
     It was there if either detector finds it in the original, which is searched only where something
     was found in the output. ``near`` says for each frame where the search found faces, if it looked:
     a detector that can look at parts of a picture then looks at these, for only there can a face be
@@ -42,10 +45,36 @@ def faces_left(
         if not left:
             continue
         before = before or face_detector(first)
-        there = [*before.detect(original), *after.detect(original)]
-        original_faces = [one for one in left if is_one_of(one, there)]
-        if original_faces:
-            yield number, original_faces
+        there = credible([*before.detect(original), *after.detect(original)])
+        open_faces = [
+            face
+            for face in there
+            if any(is_one_of(one, [face]) for one in left) and not _flat(output, face)
+        ]
+        if open_faces:
+            yield number, open_faces
+
+
+def _flat(image: Image, face: people.Box) -> bool:
+    """Whether the place of a face shows one colour, but for what a codec adds."""
+    height, width = image.shape[:2]
+    part = image[face.scale(_CORE).pixels(width, height)]
+    return part.size == 0 or float(part.reshape(-1, 3).std(axis=0).max()) <= _CODEC_NOISE
+
+
+def credible(faces: Sequence[people.Box], known: Sequence[people.Box] = ()) -> list[people.Box]:
+    """Without boxes that hold a much smaller face, of these or of the ``known`` ones.
+
+    No face has another one inside; a weak detector takes a whole group of people for a face.
+    """
+    return [
+        face
+        for face in faces
+        if not any(
+            other.area and other.area * _MUCH <= face.area and face.covers(other) >= _INSIDE
+            for other in (*faces, *known)
+        )
+    ]
 
 
 def is_one_of(left: people.Box, faces: Iterable[people.Box]) -> bool:
