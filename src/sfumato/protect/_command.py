@@ -18,13 +18,14 @@ from sfumato.errors import SfumatoError
 from sfumato.media import Frame, MediaError, Outcome, list_media, run_job
 from sfumato.privacy import Guarantee, Unit, UnitKind
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
-from sfumato.protect._notes import Notes, noting
+from sfumato.protect._notes import Notes, noting, region_of
 from sfumato.protect._registry import accepts, make
 from sfumato.protect._release import OutputSettings, Spend, narrowed_by_sound, release, shape_of
 
 DEFAULT_DELTA = 1e-5
 # What a dry run speaks of: it may not open the recording to learn its size.
 NOMINAL = Shape(height=240, width=320, frames=64)
+_FEW = 8  # made-up frames that tell what a frame costs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,9 @@ def dry_run_report(order: Order) -> Report:
 
 def estimate(method: Method, shape: Shape) -> tuple[float, int]:
     """Seconds a frame and bytes of working memory, measured on frames made up here."""
-    count = min(max(2 * method.lookahead, 8), 128)
+    # a detector costs the same on every frame; blocks of noise must be measured whole
+    by_frame = region_of(method) is not None
+    count = _FEW if by_frame else min(max(2 * method.lookahead, _FEW), 128)
     generator = np.random.default_rng(0)
     picture = generator.integers(0, 256, (shape.height, shape.width, 3)).astype(np.uint8)
 
