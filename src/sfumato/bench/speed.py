@@ -6,8 +6,10 @@ swing by factors, ratios of interleaved bests do not. Opacus is a peer, measured
 
 from __future__ import annotations
 
+import multiprocessing
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import torch
 from rich.table import Table
 from torch import Tensor, nn
 
-from sfumato.bench._peers import opacus_steps
+from sfumato.bench._peers import opacus_fine_tuning, opacus_steps
 from sfumato.learn import Route, Sgd, Speed, clipped_gradient, cross_entropy, route_of
 from sfumato.learn._clipped import clipped_rows, lay_out
 from sfumato.learn._heap import keep_freed_memory
@@ -32,6 +34,7 @@ CLASSES = 10
 NOISE = 1.0
 RATE = 0.01
 _STEPS_A_TURN = 3
+MEMORY = 256 << 20
 _FINE_TUNED_CLIPS, _FINE_TUNED_EPOCHS = 200, 30
 
 Step = Callable[[], object]
@@ -46,16 +49,15 @@ class Contender:
     best: float = float("inf")
 
 
-def run(*, rounds: int = 7, threads: int = 2, fine_tuning: bool = False) -> dict[str, Any]:
+def run(*, rounds: int = 7, threads: int = 2) -> dict[str, Any]:
     """All measurements as plain values."""
     keep_freed_memory()  # as a training does; for all contenders alike
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         result: dict[str, Any] = {"threads": threads, "rounds": rounds, **_steps(rounds)}
-        result["growth"] = _growth(max(2, rounds // 3))
-        if fine_tuning:
-            result["fine_tuning"] = _fine_tuning()
+        result["growth"] = _growth(max(1, rounds // 3), threads)
+        result["fine_tuning"] = _fine_tuning(threads)
     finally:
         torch.set_num_threads(before)
     return result
@@ -152,25 +154,32 @@ def _largest_error(model: nn.Module, x: Tensor, y: Tensor) -> float:
     return max(float((found[name] - exact[name]).abs().max()) for name in exact) / scale
 
 
-def _growth(rounds: int) -> list[dict[str, float]]:
-    """Time and memory against the number of records, under one memory bound."""
+def _growth(rounds: int, threads: int) -> list[dict[str, float]]:
+    """Time and memory against the number of records, under one memory bound.
+
+    Each number of records has a process of its own: a peak says little where others peaked before.
+    """
+    fresh = multiprocessing.get_context("spawn")
+    found = []
+    for records in (16, 32, 64, 128, 256):
+        with ProcessPoolExecutor(1, mp_context=fresh) as process:
+            found.append(process.submit(_growth_of, records, rounds, threads).result())
+    return found
+
+
+def _growth_of(records: int, rounds: int, threads: int) -> dict[str, float]:
+    torch.set_num_threads(threads)
     torch.manual_seed(0)
     model = VideoViT(CLASSES, clip=CLIP)
-    speed = Speed(memory=256 << 20)
-    found = []
-    for records in (16, 32, 64, 128):
-        x, y = torch.randn(records, *CLIP), torch.randint(CLASSES, (records,))
-
-        def step(x: Tensor = x, y: Tensor = y) -> None:
-            clipped_gradient(model, cross_entropy, (x, y), 1.0, speed=speed)
-
-        contender = Contender(f"{records}", step)
-        contender.step()
-        base = _reset_peak()
-        race([contender], rounds)
-        found.append({"records": records, "milliseconds": 1e3 * contender.best,
-                      "peak_megabytes": (_peak() - base) / 1e6})  # fmt: skip
-    return found
+    speed = Speed(memory=MEMORY)
+    x, y = torch.randn(records, *CLIP), torch.randint(CLASSES, (records,))
+    # one record first: the look at the model and the libraries' own memory are not the step's
+    clipped_gradient(model, cross_entropy, (x[:1], y[:1]), 1.0, speed=speed)
+    base = _reset_peak()
+    step = Contender("", lambda: clipped_gradient(model, cross_entropy, (x, y), 1.0, speed=speed))
+    race([step], rounds)
+    return {"records": records, "milliseconds": 1e3 * step.best,
+            "peak_megabytes": (_peak() - base) / 1e6}  # fmt: skip
 
 
 def _reset_peak() -> float:
@@ -194,22 +203,34 @@ def _status(name: str) -> float:
     return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith(name))
 
 
-def _fine_tuning(clips: int = 4) -> dict[str, Any]:
-    """MViTv2-S, norms of the last two blocks and head: cached trunk against Opacus.
+def _fine_tuning(threads: int) -> list[dict[str, Any]]:
+    """MViTv2-S with few trainable layers: a cached trunk against Opacus on the whole model.
 
     A few clips are measured; the sums for 200 clips and 30 epochs follow, as every part costs the
     same for each clip. Set-up that is done once (the engine's look at the model) is left out of both.
     """
-    from sfumato.bench._peers import opacus_fine_tuning
+    fresh = multiprocessing.get_context("spawn")
+    rows = []
+    for preset in ("last-norms", "head"):
+        with ProcessPoolExecutor(1, mp_context=fresh) as process:
+            row = process.submit(_cached_fine_tuning, preset, threads).result()
+        with ProcessPoolExecutor(1, mp_context=fresh) as process:
+            peer = process.submit(_peer_fine_tuning, preset, threads).result()
+        if peer is not None:
+            row |= {"opacus_epoch_seconds_a_clip": peer[0], "opacus_peak_megabytes": peer[1]}
+            row["opacus_seconds"] = _FINE_TUNED_CLIPS * _FINE_TUNED_EPOCHS * peer[0]
+            row["faster_than_opacus"] = row["opacus_seconds"] / row["seconds"]
+        rows.append(row)
+    return rows
+
+
+def _cached_fine_tuning(preset: str, threads: int) -> dict[str, Any]:
     from sfumato.learn._trunk import Tail
     from sfumato.models import cut
 
-    torch.manual_seed(0)
-    model = mvit_v2_s(CLASSES)
-    count = select(model, "last-norms")
+    model, x, y, count = _to_fine_tune(preset, threads)
     trunk, rest = cut(model)
     tail = Tail(model, rest)
-    x, y = torch.randn(clips, 3, 16, 224, 224), torch.randint(CLASSES, (clips,))
 
     def first_pass() -> Tensor:
         kept = []
@@ -221,25 +242,40 @@ def _fine_tuning(clips: int = 4) -> dict[str, Any]:
                 kept.append(state)
         return torch.cat(kept)
 
+    base = _reset_peak()
     features = first_pass()
-    clipped_gradient(tail, cross_entropy, (features, y), 1.0)
-    start = time.perf_counter()
-    first_pass()
-    first = (time.perf_counter() - start) / clips
-    start = time.perf_counter()
-    clipped_gradient(tail, cross_entropy, (features, y), 1.0)
-    each = (time.perf_counter() - start) / clips
-    ours = _FINE_TUNED_CLIPS * (first + _FINE_TUNED_EPOCHS * each)
-    found: dict[str, Any] = {
-        "trainable": count, "clips_measured": clips, "first_pass_seconds_a_clip": first,
-        "epoch_seconds_a_clip": each, "seconds": ours,
+    # a clip at a time, as Opacus below: peaks can then be compared
+    one = (features[:1], y[:1])
+    passes = [Contender("first pass", first_pass)]
+    passes += [Contender("step", lambda: clipped_gradient(tail, cross_entropy, one, 1.0))]
+    race(passes, 1)
+    first, each = passes[0].best / len(x), passes[1].best
+    return {
+        "preset": preset, "trainable": count, "clips_measured": len(x),
+        "first_pass_seconds_a_clip": first, "epoch_seconds_a_clip": each,
+        "seconds": _FINE_TUNED_CLIPS * (first + _FINE_TUNED_EPOCHS * each),
+        "peak_megabytes": (_peak() - base) / 1e6,
     }  # fmt: skip
-    peer = opacus_fine_tuning(model, x, y)
-    if peer is not None:
-        found["opacus_epoch_seconds_a_clip"] = peer
-        found["opacus_seconds"] = _FINE_TUNED_CLIPS * _FINE_TUNED_EPOCHS * peer
-        found["faster_than_opacus"] = found["opacus_seconds"] / ours
-    return found
+
+
+def _peer_fine_tuning(preset: str, threads: int) -> tuple[float, float] | None:
+    """Seconds a clip and peak megabytes of Opacus' step, or None when it is not installed."""
+    model, x, y, _ = _to_fine_tune(preset, threads)
+    step = opacus_fine_tuning(model, x[:1], y[:1], NOISE, RATE)
+    if step is None:
+        return None
+    base = _reset_peak()
+    peer = Contender("Opacus", step)
+    race([peer], 1)
+    return peer.best, (_peak() - base) / 1e6
+
+
+def _to_fine_tune(preset: str, threads: int) -> tuple[nn.Module, Tensor, Tensor, int]:
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    model = mvit_v2_s(CLASSES)
+    count = select(model, preset)
+    return model, torch.randn(2, 3, 16, 224, 224), torch.randint(CLASSES, (2,)), count
 
 
 def words(result: dict[str, Any]) -> Iterable[Any]:
@@ -256,18 +292,23 @@ def words(result: dict[str, Any]) -> Iterable[Any]:
     if "faster_than_opacus" in result:
         yield f"DP-SGD is {result['faster_than_opacus']:.2f}x faster than the faster Opacus mode."
     yield from result["notes"]
-    growth = Table(title="Growth with the number of records (memory bound 268 MB)")
+    growth = Table(title=f"Growth with the number of records (memory bound {MEMORY / 1e6:.0f} MB)")
     for column in ("records", "ms", "peak MB"):
         growth.add_column(column, justify="right")
     for row in result["growth"]:
         growth.add_row(f"{row['records']:.0f}", f"{row['milliseconds']:.0f}",
                        f"{row['peak_megabytes']:.0f}")  # fmt: skip
     yield growth
-    if tuned := result.get("fine_tuning"):
-        yield (f"MViTv2-S, {tuned['trainable']} parameters, {_FINE_TUNED_EPOCHS} epochs of "
-               f"{_FINE_TUNED_CLIPS} clips (from {tuned['clips_measured']} measured): trunk cache "
-               f"{tuned['seconds']:.0f} s, of which the first pass "
-               f"{_FINE_TUNED_CLIPS * tuned['first_pass_seconds_a_clip']:.0f} s.")  # fmt: skip
-        if "faster_than_opacus" in tuned:
-            yield (f"Opacus {tuned['opacus_seconds']:.0f} s: "
-                   f"{tuned['faster_than_opacus']:.1f}x slower.")  # fmt: skip
+    yield from _fine_tuning_words(result["fine_tuning"])
+
+
+def _fine_tuning_words(rows: list[dict[str, Any]]) -> Iterable[Any]:
+    for row in rows:
+        yield (f"Fine-tuning MViTv2-S ({row['preset']}, {row['trainable']} parameters), "
+               f"{_FINE_TUNED_EPOCHS} epochs of {_FINE_TUNED_CLIPS} clips: trunk cache "
+               f"{row['seconds']:.0f} s, of which the first pass "
+               f"{_FINE_TUNED_CLIPS * row['first_pass_seconds_a_clip']:.0f} s; peak "
+               f"{row['peak_megabytes']:.0f} MB.")  # fmt: skip
+        if "faster_than_opacus" in row:
+            yield (f"  Opacus {row['opacus_seconds']:.0f} s, {row['faster_than_opacus']:.1f}x as "
+                   f"long; peak {row['opacus_peak_megabytes']:.0f} MB.")  # fmt: skip

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from sfumato.learn._contributions import Explicit, Lookup, Product, RowSum
+from sfumato.learn._contributions import Explicit, Lookup, Product
 
 _aten = torch.ops.aten
 
@@ -33,13 +33,11 @@ class BookLinear(Function):
         (x,), weight = ctx.saved_tensors, ctx.weight
         grad = grad.contiguous()  # once, for both products below
         gx = grad @ weight if ctx.needs_input_grad[0] else None
-        g, bias = ctx.book.rows(grad), RowSum(ctx.book.rows(grad))
-        if ctx.book.keeps(weight):
-            product = Product(ctx.book.rows(x.detach()), g)
-            ctx.book.add(weight, product)
-            bias = product.bias()
+        g = ctx.book.rows(grad)
         if ctx.book.keeps(ctx.bias):
-            ctx.book.add(ctx.bias, bias)
+            ctx.book.add(ctx.bias, Explicit(g.sum(1)))
+        if ctx.book.keeps(weight):
+            ctx.book.add(weight, Product(ctx.book.rows(x.detach()), g))
         return gx, None, None, None
 
 

@@ -27,8 +27,7 @@ _SMALL = 1 << 14
 class Product:
     """Gradient of a matrix: sum_t g_t a_t^T, ``a`` (B, T, in) and ``g`` (B, T, out).
 
-    Its squared norms are found at once, in the backward pass, while both factors are in the cache;
-    the Gram matrix of ``g`` gives those of the bias too, |sum_t g_t|^2 = sum_ts (g_t . g_s).
+    Its squared norms are found at once, in the backward pass, while both factors are in the cache.
     ``floor`` is what a squared norm must exceed to be sure; None where it always is.
     """
 
@@ -39,16 +38,13 @@ class Product:
         rows, wide, tall = self.a.shape[1], self.a.shape[2], self.g.shape[2]
         self.floor: Tensor | None = None
         if rows == 1:
-            of_g = self.g.square().sum((1, 2))
-            self._squares, self._bias = self.a.square().sum((1, 2)) * of_g, RowSum(self.g, of_g)
+            self._squares = self.a.square().sum((1, 2)) * self.g.square().sum((1, 2))
         elif rows * (wide + tall) >= wide * tall:
-            self._squares, self._bias = self._explicit_norms(), RowSum(self.g)
+            self._squares = self._explicit_norms()
         else:
             gram_a = torch.bmm(self.a, self.a.transpose(1, 2))
             gram_g = torch.bmm(self.g, self.g.transpose(1, 2))
-            low = _traces(gram_g).mul_(_CANCELLATION / rows)
-            self._bias = RowSum(self.g, gram_g.sum((1, 2)), low)
-            self.floor = _traces(gram_a).mul_(low)
+            self.floor = _traces(gram_a).mul_(_traces(gram_g)).mul_(_CANCELLATION / rows)
             self._squares = gram_a.mul_(gram_g).sum((1, 2))
 
     def nbytes(self) -> int:
@@ -66,10 +62,6 @@ class Product:
     def exact_norms(self, chosen: Tensor) -> Tensor:
         return Product(self.a[chosen].double(), self.g[chosen].double())._explicit_norms()
 
-    def bias(self) -> RowSum:
-        """Gradient of the bias that goes with the matrix."""
-        return self._bias
-
     def _explicit_norms(self) -> Tensor:
         size = max(1, _CHUNK // (self.a.shape[2] * self.g.shape[2]))
         pieces = zip(torch.split(self.a, size), torch.split(self.g, size))
@@ -84,34 +76,6 @@ class Product:
             g = g * weights[:, None, None]
         product = out.view(g.shape[2], a.shape[2])
         torch.mm(g.reshape(-1, g.shape[2]).t(), a.reshape(-1, a.shape[2]), out=product)
-
-
-@dataclass
-class RowSum:
-    """Gradient of a bias: sum_t g_t, ``g`` (B, T, out); its squared norms may be known already."""
-
-    g: Tensor
-    known: Tensor | None = None
-    floor: Tensor | None = None
-
-    def nbytes(self) -> int:
-        return self.g.nbytes
-
-    def like(self) -> Tensor:
-        return self.g
-
-    def explicit(self) -> Tensor:
-        return self.g.sum(1)
-
-    def squared_norms(self) -> Tensor:
-        return self.explicit().square().sum(1) if self.known is None else self.known
-
-    def exact_norms(self, chosen: Tensor) -> Tensor:
-        return RowSum(self.g[chosen].double()).squared_norms()
-
-    def weighted_sum(self, weights: Tensor, out: Tensor) -> None:
-        each = weights[:, None].expand(self.g.shape[:2]).reshape(-1)
-        torch.mv(self.g.reshape(-1, self.g.shape[2]).t(), each, out=out)
 
 
 @dataclass
@@ -165,7 +129,7 @@ class Explicit:
         torch.mv(self.grads.reshape(len(self.grads), -1).t(), weights, out=out)
 
 
-Contribution = Product | RowSum | Lookup | Explicit
+Contribution = Product | Lookup | Explicit
 
 
 def merged(uses: Sequence[Contribution]) -> Contribution:
@@ -224,8 +188,8 @@ def norms_and_sums(
 
 def _make_sure(uses: Sequence[Contribution], squares: Tensor) -> None:
     """Where a record's rows nearly cancel, rounding could understate a norm: exact there."""
-    shaky = [(row, use) for row, use in enumerate(uses) if isinstance(use, (Product, RowSum))]
-    shaky = [(row, use) for row, use in shaky if use.floor is not None]
+    shaky = [(row, use) for row, use in enumerate(uses)
+             if isinstance(use, Product) and use.floor is not None]  # fmt: skip
     if not shaky:
         return
     floors = torch.stack([use.floor for _, use in shaky if use.floor is not None])

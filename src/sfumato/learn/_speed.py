@@ -40,7 +40,6 @@ class Speed:
     | ``cache_folder`` | where that cache lives; None: a private temporary folder |
     | ``cache_bytes`` | its size limit; above it the trunk runs again instead |
     | ``keep_cache`` | leave it behind for the next run (private data on disk: on purpose only) |
-    | ``noise_threads`` | threads that draw Gaussian noise, each with a key of its own |
     """
 
     memory: int = 1 << 30

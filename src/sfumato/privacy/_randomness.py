@@ -59,16 +59,19 @@ class Randomness:
 class KeyStream:
     """Random bits by the gigabyte: AES-256 in counter mode under one key."""
 
-    __slots__ = ("_cipher",)
+    __slots__ = ("_cipher", "_zeros")
 
     def __init__(self, key: bytes) -> None:
         # a fresh key for every stream, so the counter may start at zero
         self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        self._zeros = b""
 
     def bits(self, size: int) -> bytearray:
         """The next ``size`` random bytes."""
+        if len(self._zeros) != size:
+            self._zeros = bytes(size)
         drawn = bytearray(size)
-        self._cipher.update_into(bytes(size), drawn)
+        self._cipher.update_into(self._zeros, drawn)
         return drawn
 
     def __reduce__(self) -> str:
