@@ -47,6 +47,12 @@ def protect(
     preview: Path | None = typer.Option(
         None, help="Write a contact sheet of what was found, for your eyes only (PNG, JPEG)."
     ),
+    pairs: int | None = typer.Option(
+        None, min=1, help="Set this many random original/protected frame pairs aside (--pairs-to)."
+    ),
+    pairs_to: Path | None = typer.Option(
+        None, help="A new private folder for them: contains originals, internal review only."
+    ),
     codec: str = typer.Option("h264", help="h264, or ffv1 / h264rgb for lossless output."),
     quality: int | None = typer.Option(None, help="x264's constant rate factor, 0 to 51."),
     keep_audio: bool = typer.Option(False, help="Keep the sound (narrows or voids the guarantee)."),
@@ -65,7 +71,13 @@ def protect(
     """Protect SOURCE and write TARGET with its privacy card; fails if anything was left unprotected."""
     from sfumato.protect._command import Order, carry_out, dry_run_report
     from sfumato.protect._notes import Notes
+    from sfumato.protect._pairs import Pairs
 
+    if (pairs is None) != (pairs_to is None):
+        raise SfumatoError(
+            "Expected --pairs and --pairs-to together: pairs contain originals, so say how many and "
+            "in which private folder."
+        )
     order = Order(
         source=source,
         target=target,
@@ -91,6 +103,7 @@ def protect(
         force=force,
         ledger_key=key,
         notes=Notes(preview, export_boxes, export_masks, review),
+        pairs=None if pairs is None or pairs_to is None else Pairs(pairs, pairs_to),
     )
     if dry_run:
         report = dry_run_report(order)

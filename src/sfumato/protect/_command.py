@@ -19,6 +19,7 @@ from sfumato.media import Frame, MediaError, Outcome, list_media, run_job
 from sfumato.privacy import Guarantee, Unit, UnitKind
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect._notes import Notes, noting, region_of
+from sfumato.protect._pairs import Pairs
 from sfumato.protect._registry import accepts, make
 from sfumato.protect._release import OutputSettings, Spend, narrowed_by_sound, release, shape_of
 
@@ -45,6 +46,7 @@ class Order:
     force: bool = False
     ledger_key: str | None = None
     notes: Notes = field(default_factory=Notes)
+    pairs: Pairs | None = None
 
     @property
     def output(self) -> OutputSettings:
@@ -159,6 +161,12 @@ def _file(order: Order, settings: dict[str, Any], spend: Spend | None) -> Report
             output=order.output,
             force=order.force,
             spend=spend,
+            pairs=order.pairs,
+        )
+    if order.pairs is not None:
+        written.words.append(
+            f"Pairs for internal review are in {order.pairs.folder}: they contain originals, do not "
+            "share them and delete them afterwards."
         )
     lines = [f"Wrote {order.target} and its card.", str(promise), *written.words]
     payload = {"outputs": [order.target.name], "failed": 0, "promise": promise.to_json()}
@@ -170,9 +178,9 @@ class _UnfinishedError(Exception):
 
 
 def _folder(order: Order, settings: dict[str, Any], spend: Spend | None) -> Report:
-    if order.notes.wanted:
+    if order.notes.wanted or order.pairs is not None:
         raise ProtectError(
-            "Expected one recording for a preview, an export or a review, got a folder: "
+            "Expected one recording for a preview, an export, a review or pairs, got a folder: "
             "protect the recording in question by itself."
         )
     job_settings = {"method": order.method, "settings": settings, "output": asdict(order.output)}

@@ -29,6 +29,7 @@ from sfumato.protect._method import (
     StillVisibleError,
     WholeFile,
 )
+from sfumato.protect._pairs import Pairs
 
 _TRIES = 3
 Spend = Callable[[Promise], AbstractContextManager[object]]
@@ -64,11 +65,13 @@ def release(
     output: OutputSettings | None = None,
     force: bool = False,
     spend: Spend | None = None,
+    pairs: Pairs | None = None,
 ) -> Promise:
     """Protect one video or picture file; returns what was promised and is written on the card.
 
     Nothing appears at ``target`` unless every frame was protected and the card was written.
     ``spend`` is entered with the promise before any noise is drawn (the ledger's reservation).
+    ``pairs`` of original and protected frames are set aside elsewhere, and the card says so.
     """
     how = output or OutputSettings()
     source, target = Path(source), Path(target)
@@ -76,6 +79,8 @@ def release(
     beside = () if is_picture else method.companions(target)
     for path in (target, *beside, card_path(target), card_path(target).with_suffix(".md")):
         refuse_overwrite(path, force=force)
+    if pairs is not None:
+        pairs.refuse(target)
     if is_picture != (target.suffix.lower() in IMAGE_SUFFIXES):
         raise ProtectError(
             "Expected a picture as output for a picture and a video for a video, got "
@@ -83,7 +88,7 @@ def release(
         )
     shape = shape_of(source, count=method.needs_length, tolerant=how.tolerant)
     promise = narrowed_by_sound(method.promise(shape)) if how.keep_audio else method.promise(shape)
-    with staging_folder(target) as staging:
+    with staging_folder(target) as staging, pairs.kept() if pairs else nullcontext():
         # the budget is committed before anybody can see the output, never after
         with (spend or _free)(promise):
             made = staging / target.name
@@ -91,9 +96,13 @@ def release(
             if isinstance(promise, NoGuarantee):
                 # under a guarantee, whether something is released may not depend on the original
                 _checked(method, source, made, shape, how)
+            done = f"{'A picture' if is_picture else 'A video'} was protected: {method.summary}."
+            if pairs is not None:
+                pairs.write(source, made, tolerant=how.tolerant)
+                done = f"{done} {pairs.sentence}"
             card = Card(
                 method=method.name,
-                done=f"{'A picture' if is_picture else 'A video'} was protected: {method.summary}.",
+                done=done,
                 promise=promise,
                 outputs=tuple(Output.of(path) for path in (made, *_beside(made, beside))),
                 settings=method.settings | {"codec": how.codec, "keep_audio": how.keep_audio},
