@@ -21,6 +21,7 @@ import numpy as np
 from rich.table import Table
 
 from sfumato import protect
+from sfumato.bench import _face_misses
 from sfumato.errors import SfumatoError
 from sfumato.files import write_json
 from sfumato.media import VideoWriter, list_media, open_video
@@ -39,19 +40,27 @@ def run(
     judges: str = ",".join(JUDGES),
     step: int = 1,
     memory: bool = True,
+    misses: bool = False,
 ) -> dict[str, Any]:
-    """Every ``step``-th clip of the folder ``data``; ``work`` keeps outputs and single results."""
+    """Every ``step``-th clip of the folder ``data``; ``work`` keeps outputs and single results.
+
+    ``misses`` also counts the faces that are left open when not every frame is looked at.
+    """
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(work) if work else Path(folder)
         kept.mkdir(parents=True, exist_ok=True)
         clips = list_media(Path(data))[::step] if data else []
+        if data and not clips:
+            raise SfumatoError("Expected a folder with recordings as data, found none in it.")
         rows = [
             _resumed(kept, clip, name, judges.split(","))
             for clip in clips
             for name in methods.split(",")
+            if name
         ]
         lengths = _memory(Path(folder)) if memory else []
-    return {"clips": rows, "memory": lengths}
+        looks = _face_misses.misses(clips) if misses else []
+    return {"clips": rows, "memory": lengths, "misses": looks}
 
 
 def _resumed(kept: Path, clip: Path, name: str, judges: Sequence[str]) -> dict[str, Any]:
@@ -164,4 +173,9 @@ def words(result: dict[str, Any]) -> Sequence[Any]:
         f"Peak memory at {row['frames']} frames: {row['peak_bytes'] / 2**20:.0f} MB."
         for row in result["memory"]
     ]
-    return [table, *refused, *lengths]
+    looks = [
+        f"A strong look on every {row['every']}. frame, glances between: "
+        f"{'yes' if row['glances'] else 'no'}: {row['open']} of {row['boxes']} faces left open."
+        for row in result["misses"]
+    ]
+    return [table, *refused, *lengths, *looks]
