@@ -36,7 +36,7 @@ def run(
     *,
     data: str | None = None,
     work: str | None = None,
-    methods: str = ",".join(METHODS),
+    methods: str | None = ",".join(METHODS),
     judges: str = ",".join(JUDGES),
     step: int = 1,
     memory: bool = True,
@@ -55,8 +55,7 @@ def run(
         rows = [
             _resumed(kept, clip, name, judges.split(","))
             for clip in clips
-            for name in methods.split(",")
-            if name
+            for name in (methods.split(",") if methods else ())
         ]
         lengths = _memory(Path(folder)) if memory else []
         looks = _face_misses.misses(clips) if misses else []

@@ -41,11 +41,11 @@ def faces_left(
         in_parts = known is not None and hasattr(after, "detect_near")
         if in_parts and not people.look_near(after, output, known or ()):
             continue
-        left = after.detect(output)
+        left = _each(after, output)
         if not left:
             continue
         before = before or face_detector(first)
-        there = credible([*before.detect(original), *after.detect(original)])
+        there = credible([*_each(before, original), *_each(after, original)])
         open_faces = [
             face
             for face in there
@@ -53,6 +53,12 @@ def faces_left(
         ]
         if open_faces:
             yield number, open_faces
+
+
+def _each(detector: people.FaceDetector, image: Image) -> list[people.Box]:
+    """What every part of a united detector finds: a box around two finds may be like neither."""
+    parts = getattr(detector, "parts", (detector,))
+    return [box for part in parts for box in part.detect(image)]
 
 
 def _flat(image: Image, face: people.Box) -> bool:
