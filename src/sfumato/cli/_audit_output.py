@@ -83,15 +83,18 @@ def _finish(
 
     said = f"sfumato audit {command} ORIGINALS PROTECTED"
     write_measures(target, rows, title=title, commands=[said], force=force)
-    table = Table("", "of", "value", "95 %", "guessing", "unprotected", "how")
+    table = Table("attack", "of", "got (95 %)", "guessing", "raw", "how")
     for row in rows:
-        if row.value is not None:
-            shown = [_number(each) for each in (row.value, row.chance, row.unprotected)]
-            span = "" if row.low is None else f"{_number(row.low)} to {_number(row.high)}"
-            table.add_row(row.name, row.target or "", shown[0], span, *shown[1:], row.note or "")
+        if row.value is None:
+            continue
+        span = "" if row.low is None else f" ({_number(row.low)}-{_number(row.high)})"
+        plain = [_number(each) for each in (row.chance, row.unprotected)]
+        # the first words of a protocol tell it from the other; the file has all of them
+        how = (row.note or "").split(":")[-1].strip()
+        table.add_row(row.name, row.target or "", _number(row.value) + span, *plain, how)
     payload = measures_json(rows, title=title, commands=[said])
     emit(as_json, payload | {"written": target.name}, table, escape(f"Written to {target.name}."))
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+    return "" if value is None else f"{value:.2f}"
