@@ -73,10 +73,8 @@ MUTANTS = (
         (
             Patch(
                 "learn/_noise.py",
-                "            self._generators[lane].random(out=radii[lane])\n",
-                "            self._generators[lane].bit_generator.state = "
-                "type(self._generators[lane].bit_generator)(key=lane + 1).state\n"
-                "            self._generators[lane].random(out=radii[lane])\n",
+                "drawn = self._stream.bits(12 * min(_PAIRS, pairs - start))",
+                "drawn = type(self._stream)(bytes(32)).bits(12 * min(_PAIRS, pairs - start))",
             ),
         ),
         _NOISE,
@@ -87,8 +85,8 @@ MUTANTS = (
         (
             Patch(
                 "learn/_noise.py",
-                "        return values[:count]",
-                "        values[count // 2 :] = 0\n        return values[:count]",
+                "        return values.flatten()[:count]",
+                "        values[1] = 0\n        return values.flatten()[:count]",
             ),
         ),
         _NOISE,
@@ -344,8 +342,8 @@ MUTANTS = (
         (
             Patch(
                 "privacy/_randomness.py",
-                "key = secrets.randbits(_KEY_BITS)",
-                "key = _KEY_BITS",
+                "KeyStream(secrets.token_bytes(_CIPHER_KEY_BYTES))",
+                "KeyStream(bytes(_CIPHER_KEY_BYTES))",
             ),
         ),
         (f"{_RESUME}::test_a_resumed_run_draws_a_fresh_key",),
@@ -394,9 +392,9 @@ MUTANTS = (
                 "learn/_trainer.py",
                 """            if journal is not None:
                 journal.begin(number + 1)
-            _update(model, optimizer, step, memory, number, plan, cache)
+            public_loss, rate = _update(model, optimizer, step, memory, number, plan, cache)
 """,
-                """            _update(model, optimizer, step, memory, number, plan, cache)
+                """            public_loss, rate = _update(model, optimizer, step, memory, number, plan, cache)
             if journal is not None:
                 journal.begin(number + 1)
 """,

@@ -109,38 +109,39 @@ def test_no_key_and_no_generator_state_is_stored(tmp_path: Path) -> None:
     assert os.stat(path.with_name(path.name + ".steps")).st_mode & 0o777 == 0o600
 
 
-def _noise_after_resume(path: Path, **more: Any) -> torch.Tensor:
-    run = _run(path, resume=True, **more)
-    return torch.cat([p.detach().flatten() for p in run.model.parameters()])
-
-
 def test_a_resumed_run_draws_a_fresh_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two continuations of one checkpoint differ; a reused key would make them equal (mutant 44)."""
+    real = checks.step_module.GaussianNoise.draw
+    drawn: list[torch.Tensor] = []
 
-    def continued() -> bool:
+    def record(self: Any, count: int) -> torch.Tensor:
+        drawn.append(real(self, count))
+        return drawn[-1]
+
+    def noise_of_two() -> list[torch.Tensor]:
         found = []
         for name in ("a", "b"):
             path = tmp_path / f"{name}.safetensors"
             path.write_bytes(start.read_bytes())
             path.with_name(path.name + ".steps").write_bytes(journal.read_bytes())
-            found.append(_noise_after_resume(path))
+            drawn.clear()
+            _run(path, resume=True)
+            found.append(torch.cat(drawn))
             path.unlink()
             path.with_name(path.name + ".steps").unlink()
-        return torch.equal(*found)
+        return found
 
+    monkeypatch.setattr(checks.step_module.GaussianNoise, "draw", record)
     start = tmp_path / "start.safetensors"
     with pytest.raises(Stopped):
         _run(start, stop=10)
     journal = start.with_name(start.name + ".steps")
-    assert not continued()
+    first, second = noise_of_two()
+    assert not torch.isclose(first, second).all()
 
-    import numpy as np
-
-    monkeypatch.setattr(
-        Randomness, "generator", lambda self: np.random.Generator(np.random.Philox(key=1))
-    )
     monkeypatch.setattr(Randomness, "keystream", lambda self: KeyStream(bytes(32)))
-    assert continued(), "the comparison would notice a reused key"
+    first, second = noise_of_two()
+    assert torch.equal(first, second), "the comparison would notice a reused key"
 
 
 def test_even_a_seeded_run_does_not_repeat_noise_when_it_resumes(tmp_path: Path) -> None:
