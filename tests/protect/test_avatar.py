@@ -249,7 +249,9 @@ def test_what_another_tool_found_is_taken_over(tmp_path: Path, staged: list[Clip
     )
     source = save(tmp_path / "in.mkv", clip.frames)
     # windows of 3 frames: the files are read on where the last window ended
-    method = Avatar(body="procedural", poses=str(poses), masks=str(masks), seed=1, window=3)
+    method = Avatar(
+        body="procedural", poses=str(poses), masks=str(masks), seed=1, window=3, second_look=False
+    )
     method.apply(source, tmp_path / "out.mp4")
     public, _ = read_layers(tmp_path / "out.mp4")
     true = clip.mask
@@ -257,10 +259,10 @@ def test_what_another_tool_found_is_taken_over(tmp_path: Path, staged: list[Clip
     assert method.settings["finder"] == "imported"
     assert method.reads_beside
     with pytest.raises(ProtectError, match="together"):
-        Avatar(poses=str(poses))
+        Avatar(poses=str(poses), second_look=False)
     short = save(tmp_path / "short.mkv", clip.frames[:2])
     with pytest.raises(ProtectError, match="mask for every frame"):
-        Avatar(body="procedural", poses=str(poses), masks=str(short)).apply(
+        Avatar(body="procedural", poses=str(poses), masks=str(short), second_look=False).apply(
             source, tmp_path / "x.mp4"
         )
 

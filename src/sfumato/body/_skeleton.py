@@ -115,6 +115,15 @@ _MEDIAPIPE = {
     # the ears lie at mid skull: the crown is about as far above them as they are above the neck
     "crown": {7: 0.95, 8: 0.95, 11: -0.45, 12: -0.45},
 }
+_SMPL = {
+    **_limbs({"hip": 1, "knee": 4, "ankle": 7, "toe": 10}, 1),
+    **_limbs({"collar": 13, "shoulder": 16, "elbow": 18, "wrist": 20, "hand": 22}, 1),
+    "pelvis": {1: 0.5, 2: 0.5},
+    "neck": {12: 1.0},
+    # their head joint is the base of the skull: the crown is about twice as far above it as the neck
+    # is below
+    "crown": {15: 3.0, 12: -2.0},
+}
 LAYOUTS: Mapping[str, Layout] = {
     layout.name: layout
     for layout in (
@@ -122,6 +131,7 @@ LAYOUTS: Mapping[str, Layout] = {
         Layout("kinect20", 20, _KINECT),
         Layout("cmu23", 23, _CMU, unit=0.0254 / 0.45),  # CMU's skeleton files use inches / 0.45
         Layout("mediapipe33", 33, _MEDIAPIPE),
+        Layout("smpl24", 24, _SMPL),
     )
 }
 

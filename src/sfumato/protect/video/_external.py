@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,6 +12,45 @@ from typing import Any, ClassVar
 from sfumato.media import IMAGE_SUFFIXES, Frame, open_video, read_image
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, WholeFile
+
+
+def command_words(command: str, needed: Sequence[str] = ("input", "output")) -> list[str]:
+    """The words of a command, which must have a place for every file in ``needed``."""
+    words = shlex.split(command)
+    if not all(any(f"{{{name}}}" in word for word in words) for name in needed):
+        places = " and ".join(f"{{{name}}}" for name in needed)
+        example = " ".join(f"--{name} {{{name}}}" for name in needed)
+        raise ProtectError(
+            f"Expected a command with {places}, such as 'tool {example}', got {command!r}."
+        )
+    return words
+
+
+def run_tool(words: Sequence[str], files: Mapping[str, Path], *, timeout: float) -> None:
+    """Run a command in the folder of its output; what it says is not shown, it may name people."""
+    made = files["output"]
+    filled = list(words)
+    for name, path in files.items():
+        filled = [word.replace(f"{{{name}}}", str(path)) for word in filled]
+    try:
+        done = subprocess.run(
+            filled, cwd=made.parent, capture_output=True, timeout=timeout, check=False
+        )
+    except FileNotFoundError:
+        raise ProtectError(
+            f"Expected the command {filled[0]!r} to exist, it does not: install it."
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise ProtectError(
+            f"Expected the command to end within {timeout:g} seconds, it did not: pass a "
+            "larger timeout. Nothing was released."
+        ) from None
+    if done.returncode or not made.is_file():
+        raise ProtectError(
+            f"Expected the command to write its output and end well, it ended with code "
+            f"{done.returncode}{'' if made.is_file() else ' and wrote nothing'}: run it by hand "
+            "to see why. Nothing was released."
+        )
 
 
 class External(WholeFile):
@@ -40,14 +79,7 @@ class External(WholeFile):
         seed: int | None = None,
     ) -> None:
         super().__init__(seed=seed)
-        self._words = shlex.split(command)
-        if not any("{input}" in word for word in self._words) or not any(
-            "{output}" in word for word in self._words
-        ):
-            raise ProtectError(
-                "Expected a command with {input} and {output}, such as "
-                f"'tool {{input}} -o {{output}}', got {command!r}."
-            )
+        self._words = command_words(command)
         self.suffix, self.timeout = suffix, timeout
 
     @property
@@ -70,29 +102,7 @@ class External(WholeFile):
         given = workshop / f"input{source.suffix.lower()}"
         given.symlink_to(source.absolute())
         made = workshop / f"output{self.suffix or source.suffix.lower()}"
-        words = [
-            word.replace("{input}", str(given)).replace("{output}", str(made))
-            for word in self._words
-        ]
-        try:
-            done = subprocess.run(
-                words, cwd=workshop, capture_output=True, timeout=self.timeout, check=False
-            )
-        except FileNotFoundError:
-            raise ProtectError(
-                f"Expected the command {words[0]!r} to exist, it does not: install it."
-            ) from None
-        except subprocess.TimeoutExpired:
-            raise ProtectError(
-                f"Expected the command to end within {self.timeout:g} seconds, it did not: pass a "
-                "larger timeout. Nothing was released."
-            ) from None
-        if done.returncode or not made.is_file():
-            raise ProtectError(
-                f"Expected the command to write its output and end well, it ended with code "
-                f"{done.returncode}{'' if made.is_file() else ' and wrote nothing'}: run it by hand "
-                "to see why. Nothing was released."
-            )
+        run_tool(self._words, {"input": given, "output": made}, timeout=self.timeout)
         return _Made(self, made)
 
 

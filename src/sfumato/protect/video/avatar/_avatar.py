@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,8 +19,11 @@ from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect.video.avatar._found import Finder
 from sfumato.protect.video.avatar._imported import ImportedFinder
+from sfumato.protect.video.avatar._inpaint import erase
+from sfumato.protect.video.avatar._inpainters import NEEDED, ImportedInpainting
 from sfumato.protect.video.avatar._layers import LayerWriter, layer_paths
-from sfumato.protect.video.avatar._replace import Replaced, Rules, replace
+from sfumato.protect.video.avatar._replace import Eraser, Replaced, Rules, replace
+from sfumato.protect.video.avatar._tools import Part
 
 NOT_COVERED = (
     "pose, gait and the way of moving, which the avatar keeps on purpose (a biometric)",
@@ -86,6 +90,9 @@ class Avatar(Method):
         window: int = 240,
         poses: str | None = None,
         masks: str | None = None,
+        inpainting: str | None = None,
+        second_look: bool = True,
+        tool_timeout: float = 3600.0,
         finder: Finder | None = None,
         seed: int | None = None,
     ) -> None:
@@ -104,11 +111,20 @@ class Avatar(Method):
         self._kind: Literal["anny", "procedural"] = body
         self._rules = Rules(missed, hold, grow, feather, smooth, proportions)
         self._window = window
-        if (poses is None) != (masks is None) or (poses is not None and finder is not None):
+        if finder is not None and (poses is not None or masks is not None):
+            raise ProtectError("Expected a finder or poses and masks of other tools, got both.")
+        if not second_look and (poses is None) != (masks is None):
             raise ProtectError(
-                "Expected poses and masks of another tool together, or neither: a person needs both."
+                "Expected poses and masks of other tools together without a second_look of our own: "
+                "a person needs both."
             )
-        self._files = (poses, masks) if poses is not None and masks is not None else None
+        part = partial(Part.of, timeout=tool_timeout)
+        self._parts = {
+            name: part(text, NEEDED if name == "inpainting" else ("input", "output"))
+            for name, text in (("poses", poses), ("masks", masks), ("inpainting", inpainting))
+            if text is not None
+        }
+        self._second_look = second_look
         self._finder = finder
         self._bodies: tuple[SkinnedBody, ...] | None = None
         self._layers: LayerWriter | None = None
@@ -119,12 +135,18 @@ class Avatar(Method):
 
     @property
     def reads_beside(self) -> bool:
-        return self._files is not None
+        return bool(self._parts)
 
     @property
     def settings(self) -> dict[str, Any]:
-        finder = self._finder.name if self._finder else "imported" if self._files else "people"
-        return {"body": self._kind, "window": self._window, "finder": finder, **asdict(self._rules)}
+        finder = self._finder.name if self._finder else "people"
+        if "poses" in self._parts or "masks" in self._parts:
+            finder = "imported and people" if self._second_look else "imported"
+        tools = {name: part.label for name, part in self._parts.items()}
+        return {
+            "body": self._kind, "window": self._window, "finder": finder, **tools,
+            **asdict(self._rules),
+        }  # fmt: skip
 
     def promise(self, shape: Shape) -> Promise:
         return NoGuarantee(
@@ -171,12 +193,19 @@ class Avatar(Method):
     def windows(self, frames: Iterator[Frame]) -> Iterator[tuple[list[Frame], Replaced]]:
         """The recording in windows, each with its people replaced."""
         order = self.randomness.generator().permutation(len(self.bodies))
-        finder = self.finder
+        finder, eraser = self.finder, self.eraser
         for given in in_windows(frames, self._window):
-            yield given, self._replaced(given, finder, order)
+            yield given, self._replaced(given, finder, eraser, order)
+        for part in (finder, eraser):
+            if isinstance(part, ImportedFinder | ImportedInpainting):
+                part.ended()
 
     def _replaced(
-        self, given: Sequence[Frame], finder: Finder, order: npt.NDArray[np.int64]
+        self,
+        given: Sequence[Frame],
+        finder: Finder,
+        eraser: Eraser,
+        order: npt.NDArray[np.int64],
     ) -> Replaced:
         images = [frame.image for frame in given]
         found = finder.find(images)
@@ -184,7 +213,9 @@ class Avatar(Method):
         rate = (len(given) - 1) / span if span > 0 else 25.0
         # who stands for whom is a secret permutation: it says nothing about the person
         chosen = [self.bodies[order[track.number % len(order)]] for track in found.tracks]
-        return replace(np.stack(images), found, chosen, self._rules, Light(), rate=rate)
+        return replace(
+            np.stack(images), found, chosen, self._rules, Light(), rate=rate, eraser=eraser
+        )
 
     @property
     def bodies(self) -> tuple[SkinnedBody, ...]:
@@ -195,11 +226,24 @@ class Avatar(Method):
 
     @property
     def finder(self) -> Finder:
-        """Finds people; by default with the bundled detectors."""
-        if self._finder is None:
-            if self._files is not None:
-                return ImportedFinder(*self._files)
-            from sfumato.protect.video.avatar._finder import PeopleFinder
+        """Finds people; by default with the bundled detectors, which look beside other tools too."""
+        if self._finder is not None:
+            return self._finder
+        poses, masks = self._parts.get("poses"), self._parts.get("masks")
+        if poses is None and masks is None:
+            self._finder = _bundled()
+            return self._finder
+        # made anew for every run: it reads on in its files where the last window ended
+        return ImportedFinder(poses, masks, own=_bundled() if self._second_look else None)
 
-            self._finder = PeopleFinder()
-        return self._finder
+    @property
+    def eraser(self) -> Eraser:
+        """Fills the place of people."""
+        part = self._parts.get("inpainting")
+        return erase if part is None else ImportedInpainting(part)
+
+
+def _bundled() -> Finder:
+    from sfumato.protect.video.avatar._finder import PeopleFinder
+
+    return PeopleFinder()

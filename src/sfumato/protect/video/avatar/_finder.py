@@ -9,14 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import people
-from sfumato.body import INDEX, Camera, layout
+from sfumato.body import Camera, layout
 from sfumato.media import Frame, Image
-from sfumato.protect.video.avatar._found import Found, Track, place
+from sfumato.protect.video.avatar._found import SHORTEST, Continuity, Found, Track, place
 
 _UNSEEN = 0.1  # visibility below which a landmark is inferred instead of believed
-_SHORTEST = 3  # frames: a pose found for less is a flicker, its place is erased and greyed
 _FACES_EVERY = 2  # frames: heads lie inside the other masks nearly always, faces are a second look
-_NEAR = 0.15  # of the picture's diagonal: a track that goes on there across windows is the same
 
 
 class PeopleFinder:
@@ -40,8 +38,7 @@ class PeopleFinder:
         self._poses = people.pose_estimator(poses, offline=offline)
         self._masks = people.person_segmenter(masks, offline=offline)
         self._faces = people.face_detector(faces, offline=offline)
-        self._ended: list[tuple[int, npt.NDArray[np.float64]]] = []
-        self._count = 0
+        self._persons = Continuity()
 
     def find(self, images: Sequence[Image]) -> Found:
         height, width = images[0].shape[:2]
@@ -54,9 +51,9 @@ class PeopleFinder:
                 seen.setdefault(pose.person, {})[t] = pose
                 if pose.mask is not None:
                     masks[t] |= pose.mask
-        lasting = [poses for poses in seen.values() if len(poses) >= min(_SHORTEST, len(images))]
+        lasting = [poses for poses in seen.values() if len(poses) >= min(SHORTEST, len(images))]
         tracks = [self._track(poses, len(images), camera) for poses in lasting]
-        return Found(masks, tuple(self._numbered(tracks, camera)), camera)
+        return Found(masks, tuple(self._persons.numbered(tracks, camera)), camera)
 
     def _covered(self, frames: list[Frame], width: int, height: int) -> npt.NDArray[np.bool_]:
         """Everything that segmentation or a face detector gives; a doubtful frame entirely."""
@@ -80,23 +77,3 @@ class PeopleFinder:
         )  # from x right, y down, z away to the camera's world
         shift = place(upright, pixels, weight, camera)
         return Track(layout("mediapipe33").canonical(upright + shift[:, None]))
-
-    def _numbered(self, tracks: list[Track], camera: Camera) -> list[Track]:
-        """Give a person who goes on from the last window the number of then."""
-        reach = _NEAR * float(np.hypot(camera.width, camera.height))
-        named, ended = [], []
-        for track in tracks:
-            there = np.flatnonzero(track.present)
-            hips = camera.project(track.joints[there][:, INDEX["pelvis"]])
-            number = self._count
-            for earlier, spot in self._ended:
-                if there[0] < _SHORTEST and np.linalg.norm(spot - hips[0]) < reach:
-                    number = earlier
-                    self._ended = [each for each in self._ended if each[0] != earlier]
-                    break
-            self._count = max(self._count, number + 1)
-            named.append(Track(track.joints, number))
-            if there[-1] >= len(track.joints) - _SHORTEST:
-                ended.append((number, hips[-1]))
-        self._ended = ended
-        return named

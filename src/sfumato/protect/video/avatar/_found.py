@@ -13,6 +13,8 @@ from sfumato.body import INDEX, Camera
 from sfumato.media import Image
 
 Floats = npt.NDArray[np.floating]
+SHORTEST = 3  # frames: a pose found for less is a flicker, its place is erased and greyed
+_NEAR = 0.15  # of the picture's diagonal: a track that goes on there across windows is the same
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,34 @@ class Known:
 
     def find(self, images: Sequence[Image]) -> Found:
         return self.found
+
+
+class Continuity:
+    """Numbers people over windows: who goes on from the last window keeps the number of then."""
+
+    def __init__(self) -> None:
+        self._ended: list[tuple[int, npt.NDArray[np.float64]]] = []
+        self._count = 0
+
+    def numbered(self, tracks: Sequence[Track], camera: Camera) -> list[Track]:
+        """The tracks of the next window with their numbers."""
+        reach = _NEAR * float(np.hypot(camera.width, camera.height))
+        named, ended = [], []
+        for track in tracks:
+            there = np.flatnonzero(track.present)
+            hips = camera.project(track.joints[there][:, INDEX["pelvis"]])
+            number = self._count
+            for earlier, spot in self._ended:
+                if there[0] < SHORTEST and np.linalg.norm(spot - hips[0]) < reach:
+                    number = earlier
+                    self._ended = [each for each in self._ended if each[0] != earlier]
+                    break
+            self._count = max(self._count, number + 1)
+            named.append(Track(track.joints, number))
+            if there[-1] >= len(track.joints) - SHORTEST:
+                ended.append((number, hips[-1]))
+        self._ended = ended
+        return named
 
 
 def place(

@@ -8,7 +8,7 @@ recording through the pose only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -33,6 +33,7 @@ from sfumato.protect.video.avatar._inpaint import Erased, erase
 
 Frames = npt.NDArray[np.uint8]
 Masks = npt.NDArray[np.bool_]
+Eraser = Callable[[Frames, Masks], Erased]
 _GREY = 128
 _GAP = 30  # frames for which a lost person is thought to go on
 
@@ -74,8 +75,12 @@ def replace(
     light: Light,
     *,
     rate: float = 25.0,
+    eraser: Eraser = erase,
 ) -> Replaced:
-    """Replace everyone who was found; ``bodies[i]`` stands for track i, ``rate`` is frames a second."""
+    """Replace everyone who was found; ``bodies[i]`` stands for track i, ``rate`` is frames a second.
+
+    ``eraser`` fills the pixels that must go.
+    """
     if found.masks.shape != frames.shape[:3]:
         raise ProtectError(
             f"Expected person masks shaped {frames.shape[:3]}, got {found.masks.shape}: "
@@ -92,7 +97,7 @@ def replace(
             "nothing was released. Use missed=blank to grey such regions out."
         )
     blanked = cover(left, hold=rules.hold, grow=rules.grow, feather=0).inside & hide.inside
-    erased = erase(frames, hide.weight > 0)
+    erased = eraser(frames, hide.weight > 0)
     out = np.empty_like(frames)
     public = np.zeros(frames.shape[:3], bool)
     for t, drawing in enumerate(drawings):
