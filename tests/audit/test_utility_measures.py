@@ -15,9 +15,11 @@ from sfumato.audit import (
     MeanPerClassAccuracy,
     MeasureError,
     MultiLabel,
+    NormalizedAccuracyGain,
     Psnr,
     Ssim,
     TopOne,
+    UsefulAccuracyGain,
     average_precision,
     class_f1,
     cmap,
@@ -153,3 +155,14 @@ def test_nothing_is_scored_on_nothing() -> None:
                     MultiLabel(("a",))):  # fmt: skip
         with pytest.raises(MeasureError, match="got none"):
             measure.compute()
+
+
+def test_nag_is_worse_for_what_is_private_and_better_for_what_is_useful() -> None:
+    for kind, better in ((NormalizedAccuracyGain, False), (UsefulAccuracyGain, True)):
+        measure = kind(guessing=0.5, unprotected=0.9)
+        measure.update(19, 20)
+        (result,) = measure.results(target="digit")
+        assert result.value == pytest.approx(100 * 0.45 / 0.4)  # beyond 100, and no error
+        assert result.higher_is_better is better
+        assert result.group == ("utility" if better else "privacy")
+        assert len(parse_measures(measures_json([result])).measures) == 1

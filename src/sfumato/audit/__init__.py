@@ -56,7 +56,7 @@ from sfumato.audit._multi_label import (
     class_f1,
     cmap,
 )
-from sfumato.audit._nag import NormalizedAccuracyGain, mnag, nag
+from sfumato.audit._nag import NormalizedAccuracyGain, UsefulAccuracyGain, mnag, nag
 from sfumato.audit._one_run import one_run_lower_bound
 from sfumato.audit._paired import Pairs, paired
 from sfumato.audit._pairs import simulated_scores
@@ -118,6 +118,7 @@ __all__ = [
     "Ssim",
     "Strength",
     "TopOne",
+    "UsefulAccuracyGain",
     "Verdict",
     "VisualReport",
     "action_protocols",

@@ -7,6 +7,7 @@ The maximum hides attacks below the majority rate (H13): look at balanced accura
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -43,7 +44,8 @@ class NormalizedAccuracyGain(Measure):
 
     name = "NAG"
     higher_is_better = False
-    bounds = (0.0, 100.0)
+    # beyond 100 where the released data serve better than the unprotected ones
+    bounds = (0.0, math.inf)
 
     def __init__(self, *, guessing: float, unprotected: float) -> None:
         self.guessing = guessing
@@ -63,3 +65,11 @@ class NormalizedAccuracyGain(Measure):
         if self._seen == 0:
             raise MeasureError("Expected guesses to score, got none: call update first.")
         return nag(self._right / self._seen, guessing=self.guessing, unprotected=self.unprotected)
+
+
+class UsefulAccuracyGain(NormalizedAccuracyGain):
+    """NAG of an attribute that should survive: here more is better."""
+
+    name = "NAG of a useful attribute"
+    group = "utility"
+    higher_is_better = True
