@@ -1,0 +1,147 @@
+"""Avatars on real clips, where no truth is known: faces, identity, pose, ghosts and time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato import people
+from sfumato.bench._avatar_stage import timed
+from sfumato.body import Light
+from sfumato.media import Frame, open_video
+from sfumato.protect.video.avatar import Avatar, Erased, Found, Rules, erase, replace
+
+JUDGE = "blazeface-short"  # took no part in finding
+_UNCHANGED = 8  # grey levels, largest of the three channels
+_PERSON = 0.5  # probability above which the segmenter calls a pixel a person
+_MAIN = [11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
+_NEAR = 0.2  # of the torso
+_SEEN = 0.5  # visibility that a joint of the original needs to be judged
+
+
+class Eyes:
+    """The detectors that judge, opened once."""
+
+    def __init__(self) -> None:
+        self.faces = people.face_detector(JUDGE)
+        self.segmenter = people.person_segmenter("selfie")
+        self.poses = people.pose_estimator("blazepose")
+        self.identity = people.face_embedder("dlib")
+
+
+def judged_clip(
+    clip: Path, method: Avatar, frames: int, opened: Callable[[], Eyes]
+) -> dict[str, Any]:
+    """The measures of the first ``frames`` frames of one clip.
+
+    ``vectors`` are embeddings of the original faces: they stay in the notes of the run.
+    """
+    with open_video(clip, tolerant=True) as reader:
+        given = list(islice(reader, frames))
+    images = np.stack([frame.image for frame in given])
+    finder, spent = method.finder, [0.0]
+    found, find_wall, find_cpu = timed(lambda: finder.find(list(images)))
+
+    def watched(frames: npt.NDArray[np.uint8], hidden: npt.NDArray[np.bool_]) -> Erased:
+        made: Erased
+        made, _, cpu = timed(lambda: erase(frames, hidden))
+        spent[0] += cpu
+        return made
+
+    chosen = [method.bodies[(7 * track.number) % len(method.bodies)] for track in found.tracks]
+    made, wall, cpu = timed(
+        lambda: replace(images, found, chosen, Rules(), Light(), eraser=watched)
+    )
+    count, eyes = len(images), opened()
+    alone = _alone(found)
+    return {
+        "clip": clip.name,
+        "frames": count,
+        "size": f"{images.shape[2]}x{images.shape[1]}",
+        "people": len(found.tracks),
+        **_faces(images, made.frames, eyes),
+        "pose agreement": _agreement(given, made.frames, eyes) if alone else None,
+        "ghost share": _ghosts(made.erased.frames, found, eyes),
+        "greyed share": float(made.blanked.mean()),
+        "frames a second": count / (find_wall + wall),
+        "frames a CPU second": count / (find_cpu + cpu),
+        "finding CPU ms": 1000 * find_cpu / count,
+        "erasing CPU ms": 1000 * spent[0] / count,
+        "fitting, drawing, merging CPU ms": 1000 * (cpu - spent[0]) / count,
+    }
+
+
+def _alone(found: Found) -> bool:
+    """Whether the clip shows one person: the issue asks for the pose of such clips only."""
+    return len(found.tracks) == 1
+
+
+def _faces(before: Any, after: Any, eyes: Eyes) -> dict[str, Any]:
+    """Original faces that are left, and how far the new faces are from the ones they stand for."""
+    left = shown = 0
+    apart, vectors = [], []
+    for original, output in zip(before, after, strict=True):
+        height, width = original.shape[:2]
+        same = np.abs(original.astype(np.int16) - output).max(axis=-1) <= _UNCHANGED
+        boxes = eyes.faces.detect(output)
+        # an avatar has a face too: the original's is one that still stands there as it was
+        left += any(same[box.scale(0.8).pixels(width, height)].mean() > 0.5 for box in boxes)
+        theirs = eyes.faces.detect(original)
+        shown += bool(theirs)
+        for face in theirs:
+            vector = eyes.identity.embed(original, face)
+            vectors.append(vector)
+            near = [box for box in boxes if people.iou(box, face) > 0.2]
+            apart += [
+                float(np.linalg.norm(vector - eyes.identity.embed(output, box))) for box in near
+            ]
+    return {
+        "frames with a face": shown,
+        "frames with an original face left": left,
+        "identity distance": float(np.mean(apart)) if apart else None,
+        "faces compared": len(apart),
+        "vectors": [vector.tolist() for vector in vectors[::8]],
+    }
+
+
+def _agreement(given: Sequence[Frame], after: Any, eyes: Eyes) -> float | None:
+    """Share of joints found again in the output within 0.2 torso of where the original has them.
+
+    A frame in which nobody is found again counts as missed joints.
+    """
+    first = [tracked.poses for _, tracked in people.poses(iter(given), eyes.poses)]
+    output = (
+        Frame(image, frame.pts, frame.time) for frame, image in zip(given, after, strict=True)
+    )
+    second = [tracked.poses for _, tracked in people.poses(output, eyes.poses)]
+    agreed = asked = 0
+    for before, later in zip(first, second, strict=True):
+        if len(before) != 1:
+            continue
+        points = before[0].points[:, :2]
+        joints = [j for j in _MAIN if before[0].visibility[j] > _SEEN]
+        torso = np.linalg.norm(points[[11, 12]].mean(0) - points[[23, 24]].mean(0))
+        asked += len(joints)
+        if later and joints:
+            near = [
+                np.linalg.norm(each.points[joints, :2] - points[joints], axis=1) <= _NEAR * torso
+                for each in later
+            ]
+            agreed += int(max(each.sum() for each in near))
+    return agreed / asked if asked else None
+
+
+def _ghosts(empty: Any, found: Found, eyes: Eyes) -> float | None:
+    """Share of the erased people's pixels in which a segmenter sees a person in the empty scene."""
+    if not found.masks.any():
+        return None
+    again = sum(
+        int(((eyes.segmenter.segment(image) > _PERSON) & mask).sum())
+        for image, mask in zip(empty, found.masks, strict=True)
+    )
+    return float(again / found.masks.sum())

@@ -1,0 +1,212 @@
+"""Table ``avatar``: how good avatars are, on staged truth and on real clips, and where time goes.
+
+Staged clips come from seeds that no setting was tuned on. Results of single clips are kept in
+``work``, and a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from rich.table import Table
+
+from sfumato.bench._avatar_clips import Eyes, judged_clip
+from sfumato.bench._avatar_stage import HELD_OUT, TUNED_SEED, judged, speeds, staged, write_sheet
+from sfumato.body import cast_of
+from sfumato.errors import SfumatoError
+from sfumato.files import write_json
+from sfumato.media import list_media
+from sfumato.protect.video.avatar import Avatar
+from sfumato.stage import ACTIONS
+
+Row = dict[str, Any]
+# measure -> (what the issue asks for, in words; whether a value meets it)
+TARGETS: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "joint error cm": ("at most 5", lambda v: v <= 5),
+    "IoU of r": ("at least 0.80", lambda v: v >= 0.80),
+    "PSNR inside q dB": ("at least 24", lambda v: v >= 24),
+    "wrong public pixels": ("0", lambda v: v == 0),
+    "frames with an original face left": ("0", lambda v: v == 0),
+    "pose agreement": ("at least 0.75", lambda v: v >= 0.75),
+    "render 320x240 frames a second": ("at least 15", lambda v: v >= 15),
+    "stage 64x64 frames a second": ("at least 60", lambda v: v >= 60),
+    "frames a second at 320x240, one person": ("at least 3", lambda v: v >= 3),
+}
+
+
+def run(
+    *,
+    body: Literal["anny", "procedural"] = "anny",
+    seeds: str | int = ",".join(map(str, HELD_OUT)),
+    clips: int = len(ACTIONS),
+    length: int = 30,
+    estimate: bool = True,
+    data: str | None = None,
+    frames: int = 48,
+    step: int = 1,
+    work: str | None = None,
+    sheet: str | None = None,
+    speed: bool = True,
+) -> dict[str, Any]:
+    """``clips`` staged clips a seed, and every ``step``-th clip of the folders ``data`` (with commas)."""
+    chosen = tuple(int(seed) for seed in str(seeds).split(","))
+    if TUNED_SEED in chosen:
+        raise SfumatoError(
+            f"Expected seeds that nothing was tuned on, got {TUNED_SEED}: choose others."
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(work) if work else Path(folder)
+        kept.mkdir(parents=True, exist_ok=True, mode=0o700)
+        rows = _staged(kept, body, chosen, clips, length, estimate)
+        real = _real(kept, body, data, frames, step)
+    result: dict[str, Any] = {
+        "body": body,
+        "seeds": list(chosen),
+        "staged clips": len(rows),
+        "staged": means(rows),
+        "worst staged clip": worst(rows),
+        "clips": [{k: v for k, v in row.items() if k != "vectors"} for row in real],
+    }
+    if real:
+        result["real"] = together(real)
+    if speed:
+        result["speed"] = speeds(body)
+    if sheet:
+        write_sheet(sheet, body, min(clips, 6), length)
+    return result
+
+
+def _staged(
+    kept: Path, body: Any, seeds: tuple[int, ...], count: int, length: int, estimate: bool
+) -> list[Row]:
+    cast, finder, rows = cast_of(body), None, []
+    for number, clip in enumerate(staged(seeds, count, length)):
+        if estimate and finder is None:
+            finder = Avatar(body=body).finder
+        seed = seeds[number // count]
+        note = kept / f"staged-{body}-{seed}-{number % count}-{length}-{estimate}.json"
+        person = cast[(5 * number) % len(cast)]
+        rows.append(_resumed(note, partial(judged, clip, person, finder)))
+    return rows
+
+
+def _real(kept: Path, body: Any, data: str | None, frames: int, step: int) -> list[Row]:
+    eyes, rows = cache(Eyes), []
+    for folder in data.split(",") if data else []:
+        for clip in list_media(Path(folder))[::step]:
+            note = kept / f"clip-{body}-{frames}-{clip.stem}.json"
+            # a method of its own for every clip: its finder remembers who ended the last window
+            rows.append(_resumed(note, partial(judged_clip, clip, Avatar(body=body), frames, eyes)))
+    return rows
+
+
+def _resumed(note: Path, measure: Callable[[], Row]) -> Row:
+    if not note.exists():
+        try:
+            row = measure()
+        except SfumatoError as error:
+            row = {"refused": str(error)}
+        write_json(note, row)
+    found: Row = json.loads(note.read_text())
+    return found
+
+
+def means(rows: Iterable[Row]) -> dict[str, float]:
+    """The mean of every measure over the clips that have it."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, int | float):
+                values.setdefault(name, []).append(float(value))
+    return {name: float(np.mean(each)) for name, each in values.items()}
+
+
+def worst(rows: Sequence[Row]) -> dict[str, float]:
+    """The worst single clip of what has a target: a mean hides clips below it."""
+    out = {}
+    for name, high in (("joint error cm", True), ("IoU of r", False), ("PSNR inside q dB", False)):
+        each = [row[name] for row in rows if name in row]
+        if each:
+            out[name] = float(max(each) if high else min(each))
+    return out
+
+
+def together(rows: Sequence[Row]) -> dict[str, Any]:
+    """What the real clips say as one."""
+    fine = [row for row in rows if "refused" not in row]
+    strangers = [
+        float(np.linalg.norm(np.subtract(a, b)))
+        for one, two in combinations([row["vectors"] for row in fine if row["vectors"]], 2)
+        for a in one
+        for b in two
+    ]
+    compared = [row for row in fine if row["identity distance"] is not None]
+    alone = [row["pose agreement"] for row in fine if row["pose agreement"] is not None]
+    small = [row for row in fine if row["size"] in {"320x240", "320x180"} and row["people"] == 1]
+    ghosts = [row["ghost share"] for row in fine if row["ghost share"] is not None]
+    return {
+        "clips": len(fine),
+        "refused": len(rows) - len(fine),
+        "frames": sum(row["frames"] for row in fine),
+        "frames with a face": sum(row["frames with a face"] for row in fine),
+        "frames with an original face left": sum(
+            row["frames with an original face left"] for row in fine
+        ),
+        "identity distance, original to avatar": _mean(
+            row["identity distance"] for row in compared
+        ),
+        "identity distance, nearest clip": min(
+            (row["identity distance"] for row in compared), default=None
+        ),
+        "identity distance, strangers": _mean(strangers),
+        "identity distance, nearest twentieth of strangers": (
+            float(np.percentile(strangers, 5)) if strangers else None
+        ),
+        "pose agreement": _mean(alone),
+        "single-person clips": len(alone),
+        "ghost share": _mean(ghosts),
+        "largest ghost share": max(ghosts, default=None),
+        "frames a second at 320x240, one person": _mean(row["frames a second"] for row in small),
+        "frames a CPU second at 320x240, one person": _mean(
+            row["frames a CPU second"] for row in small
+        ),
+        "CPU ms a frame": {
+            name: _mean(row[f"{name} CPU ms"] for row in small or fine)
+            for name in ("finding", "erasing", "fitting, drawing, merging")
+        },
+    }
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    given = list(values)
+    return float(np.mean(given)) if given else None
+
+
+def words(result: dict[str, Any]) -> Sequence[Any]:
+    table = Table("measure", "value", "asked for", "", box=None, pad_edge=False)
+    for part in ("staged", "real", "speed"):
+        for name, value in result.get(part, {}).items():
+            if isinstance(value, dict):
+                value = ", ".join(f"{k} {v:.0f}" for k, v in value.items() if v is not None)
+                table.add_row(name, value)
+                continue
+            asked, met = TARGETS.get(name, ("", None))
+            shown = "none" if value is None else f"{value:.3g}"
+            verdict = "" if met is None or value is None else "met" if met(value) else "MISSED"
+            table.add_row(name, shown, asked, verdict)
+    single = ", ".join(f"{k} {v:.3g}" for k, v in result["worst staged clip"].items())
+    refused = [f"{row['refused']}" for row in result["clips"] if "refused" in row]
+    return [
+        f"{result['staged clips']} staged clips of seeds that nothing was tuned on, "
+        f"{result['body']} bodies.",
+        table,
+        f"Worst single staged clip: {single}.",
+        *refused,
+    ]

@@ -1,0 +1,104 @@
+"""The table of avatars: its measures are right where the answer is known, and it goes on after a stop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sfumato.bench import _avatar_stage as stage
+from sfumato.bench import avatar as table
+from sfumato.body import INDEX, JOINTS, cast_of
+from sfumato.errors import SfumatoError
+
+
+def walking(steps_a_minute: float, length: float, seconds: float = 8.0) -> np.ndarray:
+    """Ankles that swing past each other: apart by ``length`` at every step."""
+    times = np.arange(int(seconds * stage.FPS)) / stage.FPS
+    joints = np.zeros((len(times), len(JOINTS), 3))
+    swing = length / 2 * np.sin(np.pi * times * steps_a_minute / 60)
+    joints[:, INDEX["left_ankle"], 2], joints[:, INDEX["right_ankle"], 2] = swing, -swing
+    return joints
+
+
+@pytest.mark.parametrize("pace", [80.0, 110.0])
+def test_cadence_and_step_length_of_a_known_walk(pace: float) -> None:
+    found, length = stage.gait(walking(pace, 0.7))
+    assert found == pytest.approx(pace, rel=0.03)
+    assert length == pytest.approx(0.7, rel=0.05)
+
+
+def test_angles_of_a_bent_knee() -> None:
+    joints = np.zeros((1, len(JOINTS), 3))
+    for name, place in {"hip": (0, 1, 0), "knee": (0, 0, 0), "ankle": (0, 0, 1)}.items():
+        joints[0, INDEX[f"left_{name}"]] = place
+    for name, place in {"shoulder": (0, 1, 0), "elbow": (0, 0, 0), "wrist": (0, -1, 0)}.items():
+        joints[0, INDEX[f"left_{name}"]] = place
+    with np.errstate(invalid="ignore"):
+        found = stage.angles(joints)
+    assert found[0, :2] == pytest.approx([90, 180])
+
+
+def test_noise_of_ten_levels_is_28_decibels() -> None:
+    error = np.random.default_rng(0).choice([-10.0, 10.0], (50, 50, 3))
+    assert stage.psnr(error) == pytest.approx(28.13, abs=0.01)
+
+
+def test_a_renderer_that_writes_elsewhere_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    (clip,) = stage.staged((101,), 1, 4)
+    body = cast_of("procedural")[0]
+    assert stage.judged(clip, body, None)["wrong public pixels"] == 0
+    right = stage.replace
+
+    def wrong(*given: Any, **named: Any) -> Any:
+        made = right(*given, **named)
+        made.public[:, 0, 0] = True
+        return made
+
+    monkeypatch.setattr(stage, "replace", wrong)
+    assert stage.judged(clip, body, None)["wrong public pixels"] >= 4
+
+
+def test_a_run_is_whole_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {
+        "body": "procedural", "seeds": 101, "clips": 2, "length": 4, "estimate": False,
+        "speed": False, "work": str(tmp_path),
+    }  # fmt: skip
+    result = table.run(**options)
+    assert result["staged clips"] == 2
+    assert result["staged"]["IoU of r"] >= 0.8
+    assert result["worst staged clip"]["IoU of r"] <= result["staged"]["IoU of r"]
+    json.dumps(result, allow_nan=False)
+    assert len(table.words(result)) >= 3
+    monkeypatch.setattr(table, "judged", lambda *_: pytest.fail("measured again"))
+    assert table.run(**options) == result
+    with pytest.raises(SfumatoError, match="tuned"):
+        table.run(seeds="101,11")
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    return {
+        "frames": 10, "size": "320x240", "people": 1, "frames with a face": 5,
+        "frames with an original face left": 0, "identity distance": 0.8, "pose agreement": 0.9,
+        "ghost share": 0.1, "frames a second": 2.0, "frames a CPU second": 4.0,
+        "finding CPU ms": 100.0, "erasing CPU ms": 30.0, "fitting, drawing, merging CPU ms": 50.0,
+        "vectors": [[0.0, 0.0]],
+    } | changes  # fmt: skip
+
+
+def test_real_clips_are_summed_up() -> None:
+    rows = [
+        row(),
+        row(vectors=[[3.0, 4.0]], **{"frames with an original face left": 2, "people": 3}),
+        row(vectors=[], **{"identity distance": None, "pose agreement": None, "ghost share": 0.3}),
+        {"refused": "cannot be read"},
+    ]
+    found = table.together(rows)
+    assert found["identity distance, strangers"] == 5.0  # of different clips, never of one
+    assert found["frames with an original face left"] == 2
+    assert (found["clips"], found["refused"], found["single-person clips"]) == (3, 1, 2)
+    assert found["largest ghost share"] == 0.3
+    assert found["pose agreement"] == pytest.approx(0.9)
