@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sfumato.media._ahead import ahead
 from sfumato.media._codecs import CODECS, Codec
 from sfumato.media._container import MAX_PIXELS
 from sfumato.media._errors import MediaError
@@ -45,6 +46,7 @@ __all__ = [
     "VideoInfo",
     "VideoReader",
     "VideoWriter",
+    "ahead",
     "audio_windows",
     "dataset_items",
     "list_media",

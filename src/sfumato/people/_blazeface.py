@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfumato.media import Image
@@ -11,6 +12,7 @@ from sfumato.people._litert import DEVICE, LiteRtModel
 from sfumato.people._views import reduced, square_views
 
 _OVERLAP = 0.3
+_EASE = 0.6
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,20 @@ class BlazeFace:
         self._centres = cell_centres(self._size, variant.layers)
 
     def detect(self, image: Image) -> list[Box]:
+        return self._look(image, self._threshold)
+
+    def detect_near(self, image: Image, near: Sequence[Box]) -> list[Box]:
+        """All of the picture, as it is seen in one look, but more easily alarmed: for covers, which
+        a codec still changes."""
+        return self._look(image, _EASE * self._threshold)
+
+    def _look(self, image: Image, threshold: float) -> list[Box]:
         found: list[Box] = []
         small, wider, higher = reduced(image, 2 * self._size)
         height, width = small.shape[:2]
         for view in square_views(width, height, tiles=self._tiles):
             raw, logits = self._model(view.picture(small, self._size, -1.0, 1.0))
-            corners, _, scores = decode(raw, logits, self._centres, self._size, self._threshold)
+            corners, _, scores = decode(raw, logits, self._centres, self._size, threshold)
             groups = suppress_rows(corners, scores, _OVERLAP)
             best = weighted(corners, scores, groups) * view.side
             best[:, 0::2] = (best[:, 0::2] + view.x) * wider

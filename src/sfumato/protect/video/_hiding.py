@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfumato import people
-from sfumato.media import Frame, Image
+from sfumato.media import Frame, Image, ahead
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
 from sfumato.protect.video._output_check import credible, faces_left, is_one_of
@@ -21,10 +21,11 @@ from sfumato.protect.video._region import Place, Region, boxes_place, face_detec
 from sfumato.protect.video._trail import Trail
 
 BLANK = np.uint8(128)
-# One detector that takes no part in the search, and the strongest one once more: it still sees
-# small faces in a weak blur.
-SECOND_LOOK = "blazeface-short+centerface"
+# A detector that takes no part in the search. The strongest one is no judge here: it finds a face in
+# any shape above shoulders, however flat (docs/people.md).
+SECOND_LOOK = "blazeface-short"
 _LOOKS, _MARGIN, _COVERED = 2, 1.3, 0.3
+_AHEAD = 4
 Cover = Callable[[Image, Place], Image]
 
 
@@ -89,7 +90,7 @@ class Hiding(Method):
 
     @property
     def lookahead(self) -> int:
-        return self.region.lookahead
+        return self.region.lookahead + _AHEAD + 1
 
     @property
     def reads_beside(self) -> bool:
@@ -123,7 +124,8 @@ class Hiding(Method):
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         cover = self.covering(shape)
         second = face_detector(self.check) if self._checked else None
-        for number, (frame, place) in enumerate(self._find(frames, shape)):
+        # people are looked for in one thread, covered and looked at again in this one
+        for number, (frame, place) in enumerate(ahead(self._find(frames, shape), _AHEAD)):
             shown = cover(frame.image.copy(), place)
             if place.blank:
                 shown = np.full_like(frame.image, BLANK)
@@ -188,15 +190,12 @@ def _fill_what_is_left(
         found = second.detect(shown) if known is None else people.look_near(second, shown, known)
         again = [face for face in known or () if any(is_one_of(box, [face]) for box in found)]
         left = [box for box in found if not is_one_of(box, known or ())]
-        covered = [_part(place.mask, box) > _COVERED for box in left]
-        if there is None and not all(covered):
+        if there is None and left:
             there = credible(second.detect(original), known or ())
-        if known is None:
-            again += [box for box, hit in zip(left, covered, strict=True) if hit]
         again += [
             box
-            for box, hit in zip(left, covered, strict=True)
-            if not hit and is_one_of(box, there or ())
+            for box in left
+            if is_one_of(box, there or ()) or (known is None and _part(place.mask, box) > _COVERED)
         ]
         if not again:
             return

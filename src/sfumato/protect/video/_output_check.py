@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato import people
-from sfumato.media import IMAGE_SUFFIXES, Image, open_video, read_image
+from sfumato.media import IMAGE_SUFFIXES, Image, ahead, open_video, read_image
 from sfumato.protect.video._region import face_detector
 
 _SAME_PLACE, _PART = 0.3, 0.5
@@ -36,7 +36,7 @@ def faces_left(
     alarmed, and after an alarm the whole frame is looked at.
     """
     after, before = face_detector(second), None
-    pairs = _pairs(source, made, tolerant)
+    pairs = ahead(_pairs(source, made, tolerant))
     for number, ((original, output), known) in enumerate(zip(pairs, chain(near, repeat(None)))):
         in_parts = known is not None and hasattr(after, "detect_near")
         if in_parts and not people.look_near(after, output, known or ()):
