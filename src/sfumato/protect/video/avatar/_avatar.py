@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,11 @@ from sfumato.protect.video.avatar._imported import ImportedFinder
 from sfumato.protect.video.avatar._inpaint import erase
 from sfumato.protect.video.avatar._inpainters import NEEDED, ImportedInpainting
 from sfumato.protect.video.avatar._layers import LayerWriter, layer_paths
-from sfumato.protect.video.avatar._replace import Eraser, Replaced, Rules, replace
+from sfumato.protect.video.avatar._replace import Eraser, Refine, Replaced, Rules, replace
 from sfumato.protect.video.avatar._tools import Part
+
+if TYPE_CHECKING:
+    from sfumato.protect.video.avatar._diffusion import Refinement
 
 NOT_COVERED = (
     "pose, gait and the way of moving, which the avatar keeps on purpose (a biometric)",
@@ -33,6 +36,19 @@ NOT_COVERED = (
     "things that tell who it is: the room, objects held, other people's reactions",
     "a person whom every detector missed in a frame and its neighbours",
 )
+
+
+PUBLIC = (
+    "pixels of the public mask are functions of body, pose, camera and a fixed light; "
+    "masked differential privacy on them is conditional on pose and mask being public"
+)
+PUBLIC_WHEN_REFINED = (
+    "pixels of the public mask are not the renderer's alone: a diffusion model repainted them, from the "
+    "avatars over a constant colour, their depth, skeleton and face, its weights, a prompt and noise; no "
+    "pixel of the recording enters it, and masked differential privacy is conditional on the avatar "
+    "pixels, that is on pose and mask being public"
+)
+REMEMBERED = "real people whom the diffusion model remembers from its own training"
 
 
 _MEMORY = 1 << 30  # bytes that the frames of one window and what is made of them may take
@@ -93,6 +109,7 @@ class Avatar(Method):
         inpainting: str | None = None,
         second_look: bool = True,
         tool_timeout: float = 3600.0,
+        refine: Mapping[str, Any] | None = None,
         finder: Finder | None = None,
         seed: int | None = None,
     ) -> None:
@@ -125,6 +142,7 @@ class Avatar(Method):
             if text is not None
         }
         self._second_look = second_look
+        self._refinement = None if refine is None else _refinement(refine)
         self._finder = finder
         self._bodies: tuple[SkinnedBody, ...] | None = None
         self._layers: LayerWriter | None = None
@@ -144,6 +162,7 @@ class Avatar(Method):
             finder = "imported and people" if self._second_look else "imported"
         tools = {name: part.label for name, part in self._parts.items()}
         return {
+            **({} if self._refinement is None else {"refine": self._refinement.settings}),
             "body": self._kind, "window": self._window, "finder": finder, **tools,
             **asdict(self._rules),
         }  # fmt: skip
@@ -155,11 +174,8 @@ class Avatar(Method):
                 "Every person that was found is erased and replaced by a virtual one, but nothing "
                 "bounds what motion, surroundings or a missed frame give away."
             ),
-            assumptions=(
-                "pixels of the public mask are functions of body, pose, camera and a fixed light; "
-                "masked differential privacy on them is conditional on pose and mask being public",
-            ),
-            not_covered=NOT_COVERED,
+            assumptions=(PUBLIC_WHEN_REFINED if self._refinement else PUBLIC,),
+            not_covered=(*NOT_COVERED, REMEMBERED) if self._refinement else NOT_COVERED,
             randomness=self.randomness.label,
         )
 
@@ -193,9 +209,9 @@ class Avatar(Method):
     def windows(self, frames: Iterator[Frame]) -> Iterator[tuple[list[Frame], Replaced]]:
         """The recording in windows, each with its people replaced."""
         order = self.randomness.generator().permutation(len(self.bodies))
-        finder, eraser = self.finder, self.eraser
+        finder, eraser, refiner = self.finder, self.eraser, self._refiner()
         for given in in_windows(frames, self._window):
-            yield given, self._replaced(given, finder, eraser, order)
+            yield given, self._replaced(given, finder, eraser, refiner, order)
         for part in (finder, eraser):
             if isinstance(part, ImportedFinder | ImportedInpainting):
                 part.ended()
@@ -205,6 +221,7 @@ class Avatar(Method):
         given: Sequence[Frame],
         finder: Finder,
         eraser: Eraser,
+        refiner: Refine | None,
         order: npt.NDArray[np.int64],
     ) -> Replaced:
         images = [frame.image for frame in given]
@@ -214,8 +231,16 @@ class Avatar(Method):
         # who stands for whom is a secret permutation: it says nothing about the person
         chosen = [self.bodies[order[track.number % len(order)]] for track in found.tracks]
         return replace(
-            np.stack(images), found, chosen, self._rules, Light(), rate=rate, eraser=eraser
-        )
+            np.stack(images), found, chosen, self._rules, Light(), rate=rate, eraser=eraser,
+            refiner=refiner,
+        )  # fmt: skip
+
+    def _refiner(self) -> Refine | None:
+        if self._refinement is None:
+            return None
+        from sfumato.protect.video.avatar._diffusion import Refiner
+
+        return Refiner(self._refinement, self.randomness.generator())
 
     @property
     def bodies(self) -> tuple[SkinnedBody, ...]:
@@ -241,6 +266,15 @@ class Avatar(Method):
         """Fills the place of people."""
         part = self._parts.get("inpainting")
         return erase if part is None else ImportedInpainting(part)
+
+
+def _refinement(given: Mapping[str, Any]) -> Refinement:
+    # torch is not needed for avatars otherwise
+    from sfumato.protect.video.avatar._diffusion import Refinement
+
+    if not isinstance(given, Mapping):
+        raise ProtectError(f"Expected refine as names and values, got {given!r}.")
+    return Refinement.of(given)
 
 
 def _bundled() -> Finder:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.body import (
+    Camera,
     Drawing,
     Light,
     Motion,
@@ -27,6 +28,7 @@ from sfumato.body import (
     to_srgb,
 )
 from sfumato.protect._method import ProtectError
+from sfumato.protect.video.avatar._conditions import Figure
 from sfumato.protect.video.avatar._cover import Cover, cover, unreplaced
 from sfumato.protect.video.avatar._found import Found, outline
 from sfumato.protect.video.avatar._inpaint import Erased, erase
@@ -34,6 +36,7 @@ from sfumato.protect.video.avatar._inpaint import Erased, erase
 Frames = npt.NDArray[np.uint8]
 Masks = npt.NDArray[np.bool_]
 Eraser = Callable[[Frames, Masks], Erased]
+Refine = Callable[[Sequence[Drawing], Sequence[Figure], Camera], Frames]
 _GREY = 128
 _GAP = 30  # frames for which a lost person is thought to go on
 
@@ -76,17 +79,20 @@ def replace(
     *,
     rate: float = 25.0,
     eraser: Eraser = erase,
+    refiner: Refine | None = None,
 ) -> Replaced:
     """Replace everyone who was found; ``bodies[i]`` stands for track i, ``rate`` is frames a second.
 
-    ``eraser`` fills the pixels that must go.
+    ``eraser`` fills the pixels that must go; ``refiner`` repaints the avatars inside their outline,
+    from the drawings alone.
     """
     if found.masks.shape != frames.shape[:3]:
         raise ProtectError(
             f"Expected person masks shaped {frames.shape[:3]}, got {found.masks.shape}: "
             "every frame needs its mask."
         )
-    drawings, errors = _drawn(found, bodies, rules, light, rate)
+    drawings, figures, errors = _drawn(found, bodies, rules, light, rate)
+    painted = None if refiner is None else refiner(drawings, figures, found.camera)
     touched = np.stack([drawing.touched for drawing in drawings])
     wanted = found.masks | touched | _outlines(found)
     hide = cover(wanted, hold=rules.hold, grow=rules.grow, feather=rules.feather)
@@ -104,22 +110,25 @@ def replace(
         weight = hide.weight[t][..., None]
         calm = np.rint(erased.frames[t] * weight + frames[t] * (1 - weight)).astype(np.uint8)
         calm[blanked[t]] = _GREY
-        out[t] = merge(calm, drawing)
+        out[t] = merge(calm, drawing, None if painted is None else painted[t])
         public[t] = drawing.mask & hide.inside[t]
     return Replaced(out, public, hide, erased, blanked, errors)
 
 
-def merge(behind: Frames, drawing: Drawing) -> Frames:
-    """Lay a drawing over a picture; where alpha is 1 the picture has no part in the result."""
+def merge(behind: Frames, drawing: Drawing, painted: Frames | None = None) -> Frames:
+    """Lay a drawing over a picture; where alpha is 1 the picture has no part in the result.
+
+    ``painted`` takes the place of the drawing's colours.
+    """
     alpha = drawing.alpha[..., None]
-    colour = to_srgb(drawing.colour / np.maximum(alpha, 1e-6))
+    colour = to_srgb(drawing.colour / np.maximum(alpha, 1e-6)) if painted is None else painted
     mixed = np.rint(colour * alpha + behind * (1 - alpha)).astype(np.uint8)
     return np.where(alpha == 1, colour, mixed)
 
 
 def _drawn(
     found: Found, bodies: Sequence[SkinnedBody], rules: Rules, light: Light, rate: float
-) -> tuple[list[Drawing], tuple[float, ...]]:
+) -> tuple[list[Drawing], list[Figure], tuple[float, ...]]:
     motions: list[tuple[SkinnedBody, Motion, npt.NDArray[np.bool_]]] = []
     errors = []
     for track, body in zip(found.tracks, bodies, strict=True):
@@ -138,7 +147,8 @@ def _drawn(
         )
         for t in range(len(found.masks))
     ]
-    return drawings, tuple(errors)
+    figures = [Figure(body.joints(motion), there) for body, motion, there in motions]
+    return drawings, figures, tuple(errors)
 
 
 def bridged(present: npt.NDArray[np.bool_], gap: int) -> npt.NDArray[np.bool_]:
