@@ -16,7 +16,9 @@ from sfumato.data._records import Record, RecordsError
 from sfumato.media import open_sequence, open_video, read_frames
 
 VIDEO_SUFFIXES = frozenset({".avi", ".mp4", ".mkv", ".mov", ".webm", ".mpg", ".mpeg", ".m4v"})
-_MASK_SUFFIXES = (".npz", ".npy", ".mkv", ".mp4", ".avi", "")
+# what the avatar method writes beside a video: the exact public mask and its pixels without loss
+_EXACT_MASK, _PUBLIC_LAYER = ".mask.mkv", ".public.mkv"
+_MASK_SUFFIXES = (_EXACT_MASK, ".npz", ".npy", ".mkv", ".mp4", ".avi", "")
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,18 @@ class Sampling:
 
 @dataclass(frozen=True)
 class VideoItem:
-    """Where a record's video lies and what is known about it."""
+    """Where a record's video lies and what is known about it.
+
+    ``layer`` holds the public pixels without loss. They replace the video's own, into which an
+    ordinary codec has mixed private pixels (R8).
+    """
 
     path: Path
     label: Any
     owners: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     mask: Path | None = None
+    layer: Path | None = None
 
 
 class VideoRecords:
@@ -88,6 +95,8 @@ class VideoRecords:
         item = self.items[index]
         x, places = sampled_frames(item.path, self.sampling, tolerant=self.tolerant)
         mask = None if item.mask is None else _mask(item.mask, x, places)
+        if item.layer is not None and mask is not None:
+            x = np.where(mask[..., None], _layer(item.layer, x, places), x)
         return Record(x, item.label, mask, item.owners, item.attributes)
 
     def __iter__(self) -> Iterator[Record]:
@@ -149,6 +158,21 @@ def _mask(
     return np.asarray(mask, dtype=bool)
 
 
+def _layer(
+    path: Path, x: npt.NDArray[np.uint8], places: npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.uint8]:
+    """The public layer of the frames kept; refuses one that does not fit its video."""
+    layer = read_frames(path)
+    if places is not None and len(layer) > int(places.max()):
+        layer = layer[places]
+    if layer.shape != x.shape:
+        raise RecordsError(
+            f"Expected a public layer of shape {x.shape} like its video, got {layer.shape}: "
+            "protect the video again."
+        )
+    return layer
+
+
 def mask_beside(folder: Path, relative: Path) -> Path | None:
     """The mask of a video: same relative path with another suffix, or a folder of pictures."""
     stem = folder / relative.with_suffix("")
@@ -168,7 +192,8 @@ def video_folder(
     """``root/CLASS/video.mp4``, with masks at ``masks/CLASS/video.npz`` (or .npy, a video, pictures).
 
     A mask is True, or bright, where a pixel is public. With ``masks`` given, a video without one is
-    left out and counted: training it as if all were public would be a leak.
+    left out and counted: training it as if all were public would be a leak. ``masks`` may be ``root``
+    itself: the avatar method writes ``video.mask.mkv`` and ``video.public.mkv`` beside a video.
     """
     folder = existing_folder(root, "a folder of classes of videos")
     mask_root = None if masks is None else existing_folder(masks, "masks")
@@ -176,12 +201,23 @@ def video_folder(
     problems, items = Problems(), []
     for label, name in enumerate(classes):
         for path in sorted((folder / name).iterdir()):
+            if path.name.endswith((_EXACT_MASK, _PUBLIC_LAYER, ".card.json", ".card.md")):
+                continue  # parts of a release, not recordings
             if path.suffix.lower() not in VIDEO_SUFFIXES:
                 problems.add(f"Expected videos in class folders, got {path.suffix or 'a folder'}.")
                 continue
             mask = None if mask_root is None else mask_beside(mask_root, path.relative_to(folder))
-            if mask_root is not None and mask is None:
+            if mask_root is not None and (mask is None or mask.resolve() == path.resolve()):
                 problems.add("Expected a mask with every video, got none: left out.")
                 continue
-            items.append(VideoItem(path, label, mask=mask))
+            layer = None
+            if mask is not None and mask.name.endswith(_EXACT_MASK):
+                layer = mask.with_name(mask.name.removesuffix(_EXACT_MASK) + _PUBLIC_LAYER)
+                if not layer.is_file():
+                    # the video's own pixels are not public: its codec mixed private ones in
+                    problems.add(
+                        "Expected the public layer beside an exact mask, got none: left out."
+                    )
+                    continue
+            items.append(VideoItem(path, label, mask=mask, layer=layer))
     return VideoRecords(items, classes, sampling=sampling, problems=problems)
