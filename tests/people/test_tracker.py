@@ -192,8 +192,9 @@ def test_no_more_frames_are_taken_than_the_lookahead_says(frames, scripted) -> N
 
 def test_stream_gives_back_every_frame_with_its_own_boxes(frames, scripted) -> None:  # type: ignore[no-untyped-def]
     truth = walk(40)
-    stream = track_boxes(frames(40), scripted([[box] for box in truth[::2]]), every=2, lookahead=4)
-    assert stream.lookahead == 4
+    looks = [[box] for box in (*truth[::2], truth[-1])]
+    stream = track_boxes(frames(40), scripted(looks), every=2, lookahead=4)
+    assert stream.lookahead == 5
     seen = list(stream)
     assert [frame.pts for frame, _ in seen] == list(range(40))
     assert all(covered(truth[i], found) > 0.95 for i, (_, found) in enumerate(seen))
@@ -217,3 +218,19 @@ def test_glances_between_find_what_comes_and_goes(frames, scripted) -> None:  # 
 def test_settings_that_would_leave_frames_open_are_refused(frames, scripted, wrong) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(SfumatoError, match="a skipped frame needs the next look"):
         track_boxes(frames(3), scripted([]), **wrong)
+
+
+def test_a_glance_never_leads_the_cover_away_from_a_face(frames, scripted) -> None:  # type: ignore[no-untyped-def]
+    """Seen on a real clip: a fast detector took the hands below a face for it."""
+    face, hand = Box(205, 10, 219, 29, 0.7), Box(206, 30, 224, 52, 0.6)
+    stream = track_boxes(
+        frames(8), scripted([[face]] * 4), every=3, between=scripted([[hand]] * 5), lookahead=3
+    )
+    for _, found in stream:
+        assert covered(face, found) == pytest.approx(1)
+
+
+def test_the_last_frame_is_looked_at_whatever_its_number(frames, scripted) -> None:  # type: ignore[no-untyped-def]
+    late = Box(100, 100, 120, 120, 0.9)
+    found = list(track_boxes(frames(12), scripted([[], [], [late]]), every=10))
+    assert covered(late, found[-1][1]) == pytest.approx(1)

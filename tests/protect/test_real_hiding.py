@@ -38,7 +38,7 @@ def test_no_original_face_is_found_after_blur(real_data: Path, tmp_path: Path) -
             faces = first.detect(original.image)
             assert faces, "the original shows faces"
             for face in faces:
-                assert _detail(output.image, face) < 0.35 * _detail(original.image, face)
+                assert _detail(output.image, face) < 0.5 * _detail(original.image, face)
 
 
 def _detail(image: Image, face: people.Box) -> float:

@@ -10,14 +10,15 @@ from sfumato.errors import SfumatoError
 from sfumato.media import Frame
 from sfumato.people._protocols import FaceDetector, PersonDetector
 from sfumato.people._status import DetectorStatus, OnMiss, Review
-from sfumato.people._tracker import BoxTracker, TrackedBoxes
+from sfumato.people._tracker import BoxTracker, TrackedBox, TrackedBoxes
 
 LOOKAHEAD = 15
 HOLD = 30
+_GLANCE_HOLD = 2
 
 
 class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
-    """Iterates over (frame, boxes); at most ``lookahead`` + 1 frames are in memory.
+    """Iterates over (frame, boxes); at most ``lookahead`` + 2 frames are in memory.
 
     ``status`` counts along; ``review`` is complete once the stream is exhausted.
     """
@@ -39,13 +40,16 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
                 f"Expected every >= 1, hold >= 0 and a lookahead of at least every, got every "
                 f"{every}, hold {hold}, lookahead {lookahead}: a skipped frame needs the next look."
             )
-        self.lookahead = lookahead
+        self.lookahead = lookahead + (every > 1)
         name = detector.name
         if every > 1:
             name += f" every {every} frames" + (f", {between.name} between" if between else "")
         self.status = DetectorStatus(name, detector.device)
         self._detector, self._every, self._between = detector, every, between
         self._tracker = BoxTracker(self.status, lookahead, hold, on_miss, sure, every)
+        # What a glance finds is covered besides, and never moves what a real look has found: a hand
+        # that a fast detector takes for a face would otherwise lead the cover away from the face.
+        self._glances = BoxTracker(DetectorStatus("", ""), lookahead, _GLANCE_HOLD, sure=sure)
         self._answers = self._run(frames)
 
     @property
@@ -60,19 +64,38 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
 
     def _run(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, TrackedBoxes]]:
         waiting: deque[Frame] = deque()
-        for index, frame in enumerate(frames):
+        for index, (frame, last) in enumerate(_with_last(frames, self._every > 1)):
             waiting.append(frame)
-            if index % self._every == 0:
-                self._tracker.push(self._detector.detect(frame.image))
-            elif self._between is not None:
-                self._tracker.push(self._between.detect(frame.image), thorough=False)
-            else:
-                self._tracker.push(None)
-            for answer in self._tracker.answers():
+            # the last frame is always looked at: nothing after it could lead back to it
+            look = index % self._every == 0 or last
+            self._tracker.push(self._detector.detect(frame.image) if look else None)
+            glance = None if look or self._between is None else self._between.detect(frame.image)
+            self._glances.push(glance)
+            for answer in self._united():
                 yield waiting.popleft(), answer
-        for answer in self._tracker.answers(finished=True):
+        for answer in self._united(finished=True):
             yield waiting.popleft(), answer
         self._tracker.review.close()
+
+    def _united(self, *, finished: bool = False) -> Iterator[TrackedBoxes]:
+        pairs = zip(self._tracker.answers(finished), self._glances.answers(finished), strict=True)
+        for looks, glances in pairs:
+            more = (TrackedBox(one.box, -1 - one.track, one.state) for one in glances.tracked)
+            yield TrackedBoxes(looks.index, (*looks.tracked, *more), looks.blank)
+
+
+def _with_last(frames: Iterable[Frame], ask: bool) -> Iterator[tuple[Frame, bool]]:
+    """Every frame, and whether it is the last one: known one frame later, so only if asked."""
+    held: Frame | None = None
+    for frame in frames:
+        if not ask:
+            yield frame, False
+            continue
+        if held is not None:
+            yield held, False
+        held = frame
+    if held is not None:
+        yield held, True
 
 
 def track_boxes(

@@ -119,12 +119,9 @@ class BoxTracker:
     _next: int = 0
     _numbers: int = 0
 
-    def push(self, found: Sequence[Box] | None, thorough: bool = True) -> None:
-        """The detections of the next frame, or None when nobody looked at it.
-
-        What a glance (not ``thorough``) finds counts; what it does not find is no miss.
-        """
-        looked = found is not None and thorough
+    def push(self, found: Sequence[Box] | None) -> None:
+        """The detections of the next frame, or None when nobody looked at it."""
+        looked = found is not None
         self._newest += 1
         self._looked.append(looked)
         self.status.frames += 1
