@@ -19,9 +19,16 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from sfumato.bench._peers import opacus_fine_tuning, opacus_steps
-from sfumato.learn import Route, Sgd, Speed, clipped_gradient, cross_entropy, route_of
+from sfumato.learn import (
+    Route,
+    Sgd,
+    Speed,
+    clipped_gradient,
+    cross_entropy,
+    keep_freed_memory,
+    route_of,
+)
 from sfumato.learn._clipped import clipped_rows, lay_out
-from sfumato.learn._heap import keep_freed_memory
 from sfumato.learn._noise import GaussianNoise, flatten, unflatten
 from sfumato.learn._persons import mean_gradient
 from sfumato.learn._validate import trainable

@@ -40,7 +40,15 @@ def train(
     as_json: bool = JSON,
 ) -> None:
     """Train as CONFIG says; writes model.safetensors, its card, the history and the settings."""
-    from sfumato.learn import describe, make_job, read_config, run_job, together, words
+    from sfumato.learn import (
+        describe,
+        keep_freed_memory,
+        make_job,
+        read_config,
+        run_job,
+        together,
+        words,
+    )
 
     changes = list(changes or [])
     if show_private_loss:
@@ -53,6 +61,7 @@ def train(
         emit(as_json, {"dry_run": True, **said}, *words(job, said))
         return
     together()
+    keep_freed_memory()
     with _Bar(job.plan.steps, hidden=as_json) as bar:
         spend = spending(ledger, dataset, key=key or job.key, acknowledged=acknowledge_no_guarantee)
         run, card = run_job(job, resume=resume, force=force, progress=bar, spend=spend)

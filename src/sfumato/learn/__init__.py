@@ -12,6 +12,7 @@ from sfumato.learn._features import (
     LowFrequency,
     Pixelate,
 )
+from sfumato.learn._heap import keep_freed_memory
 from sfumato.learn._job import Job, describe, make_job, run_job, together, words
 from sfumato.learn._methods import METHODS, PRESETS, Method, MethodError, Preset, plan_for
 from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule, Sgd
@@ -88,6 +89,7 @@ __all__ = [
     "clipped_gradient",
     "cross_entropy",
     "describe",
+    "keep_freed_memory",
     "make_job",
     "moving_squares",
     "parse_config",
