@@ -52,12 +52,13 @@ def _blur(clip: str | None, deface: str | None, quick: bool) -> dict[str, Any]:
             notes.append("No clip was given: a staged one has no faces that detectors know.")
         frames, alone = _floor(source, Path(folder) / "floor.mp4")
         rows["decode and encode alone"] = {"frames_per_second": frames / alone}
-        contenders = {"every frame": 1, "every 5th frame": 5}
+        contenders = {"every frame": 1, "every 5th frame": 5, "every 8th frame": 8}
         for words_, every in contenders.items():
             target = Path(folder) / f"every-{every}.mp4"
             # deface gives the network the picture as it is; ours would enlarge small ones
             same = CenterFace(sides=(1, 1 << 20))
             method = Blur(detector=same, every=every, check=None)
+            _warm_up(same, source)  # start-up is left out of the peer's time too
             start = time.perf_counter()
             protect.release(method, source, target, output=protect.OutputSettings(tolerant=True))
             rows[f"sfumato blur, {words_}"] = {
@@ -70,15 +71,29 @@ def _blur(clip: str | None, deface: str | None, quick: bool) -> dict[str, Any]:
             "frames_per_second": frames / (time.perf_counter() - start),
             "frames_with_a_face_left": _left(source, target, quick),
         }
+        first = _first_frame(source, Path(folder) / "first.mp4")
+        start_up = _deface(deface or _DEFACE, first, Path(folder) / "deface-first.mp4")
         peer = _deface(deface or _DEFACE, source, Path(folder) / "deface.mp4")
-        if isinstance(peer, str):
-            notes.append(peer)
+        if isinstance(peer, str) or isinstance(start_up, str):
+            notes.append(str(peer))
         else:
             rows["deface"] = {
-                "frames_per_second": frames / peer,
+                "frames_per_second": (frames - 1) / (peer - start_up),
                 "frames_with_a_face_left": _left(source, Path(folder) / "deface.mp4", quick),
             }
     return {"frames": frames, "rows": rows, "notes": notes}
+
+
+def _warm_up(detector: CenterFace, source: Path) -> None:
+    with open_video(source, tolerant=True) as reader:
+        detector.detect(next(iter(reader)).image)
+
+
+def _first_frame(source: Path, target: Path) -> Path:
+    with open_video(source, tolerant=True) as reader, VideoWriter(target, reader.info) as writer:
+        frame = next(iter(reader))
+        writer.write(frame.image, frame.pts)
+    return target
 
 
 def _left(source: Path, target: Path, quick: bool) -> int | None:

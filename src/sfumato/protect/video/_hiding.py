@@ -90,7 +90,7 @@ class Hiding(Method):
 
     @property
     def lookahead(self) -> int:
-        return self.region.lookahead + _AHEAD + 1
+        return self.region.lookahead + 2 * (_AHEAD + 1)
 
     @property
     def reads_beside(self) -> bool:
@@ -124,8 +124,9 @@ class Hiding(Method):
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         cover = self.covering(shape)
         second = face_detector(self.check) if self._checked else None
-        # people are looked for in one thread, covered and looked at again in this one
-        for number, (frame, place) in enumerate(ahead(self._find(frames, shape), _AHEAD)):
+        # decoded in one thread, looked for in another, covered and looked at again in this one
+        found = ahead(self._find(ahead(frames, _AHEAD), shape), _AHEAD)
+        for number, (frame, place) in enumerate(found):
             shown = cover(frame.image.copy(), place)
             if place.blank:
                 shown = np.full_like(frame.image, BLANK)
