@@ -25,6 +25,7 @@ from sfumato.audit import (
     cmap,
     measures_json,
 )
+from sfumato.audit._multi_label import blind_precision
 from sfumato.data import pckh
 from sfumato.report import parse_measures
 
@@ -111,6 +112,16 @@ def test_average_precision_with_ties(scores: np.ndarray, seed: int) -> None:
     )
 
 
+def test_a_blind_order_has_a_precision_above_the_share_of_positives() -> None:
+    rng = np.random.default_rng(5)
+    truth = np.arange(20) < 4
+    drawn = [average_precision(rng.random(20), truth) for _ in range(4000)]
+    assert blind_precision(4, 20) == pytest.approx(
+        np.mean(drawn), abs=4 * np.std(drawn) / 4000**0.5
+    )
+    assert blind_precision(4, 20) > 0.2 + 0.05
+
+
 def test_cmap_averages_over_attributes_that_occur_and_guessing_gets_their_share() -> None:
     rng = np.random.default_rng(2)
     truth = rng.random((900, 3)) < [0.1, 0.6, 0.0]
@@ -120,7 +131,8 @@ def test_cmap_averages_over_attributes_that_occur_and_guessing_gets_their_share(
     measure.update(blind[300:], truth[300:])
     found = measure.compute()
     assert found.cmap.value == pytest.approx(cmap(blind, truth))
-    assert found.cmap.chance == pytest.approx(truth[:, :2].mean())
+    counts = truth[:, :2].sum(0)
+    assert found.cmap.chance == pytest.approx(np.mean([blind_precision(n, 900) for n in counts]))
     assert found.cmap.value == pytest.approx(found.cmap.chance, abs=0.06)
     assert set(found.average_precision) == {"face", "sex"}
     assert found.records == 900

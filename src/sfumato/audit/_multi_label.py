@@ -2,8 +2,8 @@
 
 cMAP (Orekondy, Schiele, Fritz 2017) is the average precision of every attribute, averaged over the
 attributes. F1 is taken class by class at a probability of one half, then averaged. Guessing is not
-0 for either: without any knowledge the average precision is the share p of pictures that show the
-attribute, and the best F1 is that of always saying yes, 2 p / (1 + p). Both stand beside the values.
+0 for either: without any knowledge the average precision is about the share p of pictures that show
+the attribute (``blind_precision`` is exact), and the best F1 is that of always saying yes, 2 p / (1 + p). Both stand beside the values.
 """
 
 from __future__ import annotations
@@ -35,6 +35,17 @@ def average_precision(scores: npt.ArrayLike, truth: npt.ArrayLike) -> float:
     last = np.append(np.flatnonzero(np.diff(ranked)), len(ranked) - 1)
     gained = np.diff(hits[last], prepend=0)
     return float((gained * hits[last] / (last + 1)).sum() / positive.sum())
+
+
+def blind_precision(positive: int, records: int) -> float:
+    """The expected average precision of a random order, a little above the share of positives.
+
+    At place k stands a positive with k - 1 others before it, each a positive with probability
+    (m - 1) / (n - 1): the precision there is (1 + (k - 1)(m - 1) / (n - 1)) / k, averaged over k.
+    """
+    places = np.arange(1, records + 1)
+    others = (positive - 1) / max(records - 1, 1)
+    return float(((1 + (places - 1) * others) / places).mean())
 
 
 def cmap(scores: npt.ArrayLike, truth: npt.ArrayLike) -> float:
@@ -123,8 +134,9 @@ class MultiLabel(Measure):
             for k in np.flatnonzero(kept)
         }
         f1 = class_f1(scores > 0.5, truth)
+        blind = float(np.mean([blind_precision(int(n), len(truth)) for n in truth.sum(0)[kept]]))
         return MultiLabelScores(
-            cmap=_estimate(cmap, scores, truth, groups, float(share[kept].mean())),
+            cmap=_estimate(cmap, scores, truth, groups, blind),
             f1=_estimate(
                 lambda s, t: float(np.nanmean(class_f1(s > 0.5, t)[kept])),
                 scores,

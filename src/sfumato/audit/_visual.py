@@ -100,10 +100,14 @@ def visual_attack(
                 columns[way].append(_one_sided(guess))
         truth.append(_one_sided(np.eye(len(attribute.classes))[attribute.codes]))
         names += _names(name, attribute)
+    known = [each.people for each in attributes.values() if each.people is not None]
     together = {}
     for way, guesses in columns.items():
         together[way] = MultiLabel(names)
-        together[way].update(np.concatenate(guesses, 1), np.concatenate(truth, 1))
+        # recordings of one person are drawn together, also for what was learned about known people
+        together[way].update(
+            np.concatenate(guesses, 1), np.concatenate(truth, 1), known[0] if known else None
+        )
     return VisualReport(
         found["shown"], found["shift"], found["raw"], together["shown"], together["raw"]
     )
