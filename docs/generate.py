@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 from sfumato import protect
+from sfumato.bench import train as training
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "results" / "methods.json"
 DPRP = ROOT / "results" / "protect-dprp.json"
+TRAIN = ROOT / "results" / "train.json"
 
 
 def methods_table() -> str:
@@ -72,10 +74,33 @@ def dprp_table() -> str:
     return "\n".join(lines)
 
 
+def training_table() -> str:
+    """Every training method, accuracy against epsilon, as ``sfumato bench train`` measured it."""
+    found = json.loads(TRAIN.read_text())
+    lines = []
+    for name, facts in found["people"].items():
+        lines += [
+            f"| {name} | unit | epsilon | for the record | top-1 | mean class |",
+            "| --- | --- | --: | --: | --: | --: |",
+        ]
+        cells = (cell for cell in found["cells"] if cell["task"] == name)
+        lines += [f"| {' | '.join(training.columns(cell))} |" for cell in cells]
+        lines += [
+            "",
+            f"{facts['classes']} classes (chance {100 * facts['chance']:.1f} %); {facts['public']} "
+            f"public, {facts['private']} private and {facts['held_out']} held-out clips of different "
+            f"people, so a standard error is about {100 * training.error(facts):.0f} points. Mask: "
+            f"{facts['mask']}. psi: {facts['psi']}. Relation replace, delta {training.DELTA:g}.",
+            "",
+        ]
+    return "\n".join(lines[:-1])
+
+
 # file -> {name of the part: what makes it}
 PARTS = {
     "README.md": {"methods": methods_table},
     "docs/protect.md": {"dprp": dprp_table},
+    "docs/train.md": {"training": training_table},
 }
 
 

@@ -1,7 +1,7 @@
 """Table ``train``: every training method, accuracy on held-out people against epsilon.
 
 Staged clips are made on the spot; UTD-MHAD depth clips are read where ``data=`` points. Both follow
-the same course: a VideoViT learns from public people, then its last layers learn from private people
+the same course: a model learns from public people, then its last layers learn from private people
 under each method, and people whom it has never seen are the test.
 """
 
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from rich.table import Table
+from torch import nn
 
 from sfumato.data import ArrayRecords, Sampling, UtdMhad, staged, utd_mhad
 from sfumato.errors import SfumatoError
@@ -37,13 +38,14 @@ from sfumato.learn import (
     plan_for,
     train,
 )
-from sfumato.models import VideoViT, select
+from sfumato.models import MLP, VideoViT
 from sfumato.privacy import Guarantee
 from sfumato.stage import Staging
 
 PREPARE = VideoClips(frames=8, height=32, width=32)
 DELTA = 1e-5
 BEFORE = "public people only"
+STAGED, DEPTH = "staged clips", "UTD-MHAD depth"
 # UTD-MHAD: whose clips are declared public, whose are private, and who is never seen in training.
 PUBLIC_SUBJECTS, PRIVATE_SUBJECTS, TEST_SUBJECTS = {1, 2}, {3, 4, 5, 6}, {7, 8}
 ACTORS = 60
@@ -61,6 +63,24 @@ class Task:
     mask: str
     batch: int
     persons: int
+    rate: float
+
+    def model(self) -> nn.Module:
+        """Clips of rooms need attention to find the person; a person alone in the middle does not."""
+        classes = len(self.public.classes)
+        if self.name == DEPTH:
+            inputs = 3 * PREPARE.frames * PREPARE.height * PREPARE.width
+            return MLP(inputs, (128,), 128, classes)
+        clip = (3, PREPARE.frames, PREPARE.height, PREPARE.width)
+        return VideoViT(classes, clip=clip, tubelet=(2, 8, 8), width=96, depth=3, heads=3)
+
+    def train_last_layers(self, model: nn.Module) -> None:
+        """Freeze all but the last norm (or layer) and the head: the trunk runs once a record."""
+        steps = model.steps()  # type: ignore[operator]
+        model.requires_grad_(False)
+        for step in steps[-2:] if isinstance(model, MLP) else steps[-1:]:
+            for part in step.modules:
+                part.requires_grad_(True)
 
 
 @dataclass(frozen=True)
@@ -158,8 +178,8 @@ def _staged(size: _Size, kept: _Kept) -> Task:
         for name, clips, actors, seed in groups
     )
     mask = "the rendered person is public, the room is private"
-    return Task("staged clips", public, private, held_out, LowFrequency(6, 16.0), mask,
-                size.clips[1] // 4, ACTORS)  # fmt: skip
+    return Task(STAGED, public, private, held_out, LowFrequency(6, 16.0), mask,
+                size.clips[1] // 4, ACTORS, 1e-3)  # fmt: skip
 
 
 def _staging(clips: int, actors: int, seed: int) -> Staging:
@@ -178,18 +198,21 @@ def _utd(data: str, quick: bool) -> Task:
     ]
     mask = "fixed beforehand: the lower half of the picture is public, the upper half private"
     public, private, held_out = groups
-    return Task("UTD-MHAD depth", public, private, held_out, LowFrequency(6, 16.0), mask,
-                len(private) // 2, len(PRIVATE_SUBJECTS))  # fmt: skip
+    return Task(DEPTH, public, private, held_out, LowFrequency(6, 16.0), mask,
+                len(private) // 2, len(PRIVATE_SUBJECTS), 3e-4)  # fmt: skip
 
 
 def _depth_clips(found: UtdMhad, subjects: set[int], every: int) -> ArrayRecords:
-    """Sixteen frames at a third of the size. The mask is the same for everyone (R9): the outline of
-    a person, which the loader gives, would itself be private."""
+    """Sixteen frames of the middle of the picture, where people stand, at half the size.
+
+    The mask is the same for everyone (R9): the outline of a person, which the loader gives, would
+    itself be private.
+    """
     chosen = [i for i, (_, subject, _) in enumerate(found.keys) if subject in subjects][::every]
     x, y = [], []
     for index in chosen:
         record = found[index]
-        x.append(record.x[Sampling(16).places(len(record.x)), ::3, ::3])
+        x.append(record.x[Sampling(16).places(len(record.x)), 16:120:2, 44:116:2])
         y.append(record.y)
     clips = np.stack(x)
     mask = np.zeros(clips.shape[:4], dtype=bool)
@@ -199,7 +222,7 @@ def _depth_clips(found: UtdMhad, subjects: set[int], every: int) -> ArrayRecords
 
 
 def _fill(task: Task, names: list[str], budgets: list[float], size: _Size, kept: _Kept) -> None:
-    backbone: VideoViT | None = None
+    backbone: nn.Module | None = None
     for method, epsilon in _cells(names, budgets):
         if kept.has(task.name, method, epsilon):
             continue
@@ -219,37 +242,34 @@ def _cells(names: list[str], budgets: list[float]) -> Iterator[tuple[str, float 
             yield name, None
 
 
-def _backbone(task: Task, size: _Size, kept: _Kept) -> VideoViT:
+def _backbone(task: Task, size: _Size, kept: _Kept) -> nn.Module:
     """Trained on public people alone; kept beside the cells, so that all of them start from it."""
     from safetensors.torch import load_file, save_file
 
     torch.manual_seed(0)  # the first weights are public
-    model = VideoViT(len(task.public.classes), clip=(3, 8, 32, 32), tubelet=(2, 8, 8), width=96,
-                     depth=3, heads=3)  # fmt: skip
+    model = task.model()
     path = kept.folder / f"{task.name.replace(' ', '-')}.safetensors"
     if path.is_file():
         model.load_state_dict(load_file(path))
     else:
         count = len(task.public)
         plan = plan_for("sgd", records=count, batch=min(64, count), steps=size.pretraining)
-        train(model, task.public, plan, optimizer=Adam(1e-3), prepare=PREPARE)
+        train(model, task.public, plan, optimizer=Adam(task.rate), prepare=PREPARE)
         save_file(model.state_dict(), path)
     return model
 
 
 def _cell(
-    task: Task, backbone: VideoViT, method: str, epsilon: float | None, size: _Size
+    task: Task, backbone: nn.Module, method: str, epsilon: float | None, size: _Size
 ) -> dict[str, Any]:
     start = time.monotonic()
     model = copy.deepcopy(backbone)
-    select(model, "last-stage")
-    for part in (*model.blocks[:-1], model.embed):
-        part.requires_grad_(False)  # the tail alone trains, so the trunk runs once a record
+    task.train_last_layers(model)
     if method == BEFORE:
         plan = plan_for("sgd", records=len(task.private), batch=1, steps=1)
         rate = 1e-12
     else:
-        plan, rate = _plan(task, method, epsilon, size), 1e-3
+        plan, rate = _plan(task, method, epsilon, size), task.rate
     run = train(model, task.private, plan, optimizer=Adam(rate), prepare=PREPARE,
                 held_out=task.held_out, evaluate_every=plan.steps)  # fmt: skip
     row = run.history[-1]
@@ -310,7 +330,8 @@ def words(result: dict[str, Any]) -> Sequence[Any]:
         lines.append(
             f"{name}: {facts['classes']} classes (chance {100 * facts['chance']:.1f} %), "
             f"{facts['public']} public, {facts['private']} private, {facts['held_out']} held-out "
-            f"clips of different people. Mask: {facts['mask']}. psi: {facts['psi']}."
+            f"clips of different people; a standard error is about {100 * error(facts):.0f} points. "
+            f"Mask: {facts['mask']}. psi: {facts['psi']}."
         )
         table = Table("method", "unit", "epsilon", "for the record", "top-1", "mean class",
                       box=None, pad_edge=False)  # fmt: skip
@@ -323,11 +344,17 @@ def words(result: dict[str, Any]) -> Sequence[Any]:
 
 def columns(cell: dict[str, Any]) -> tuple[str, ...]:
     """One line of the table, as the terminal and the documentation show it."""
+    unit = cell.get("unit", "-").partition("(")[0]
     return (
-        cell["method"], cell.get("unit", "-"), _number(cell.get("epsilon")),
+        cell["method"], unit, _number(cell.get("epsilon")),
         _number(cell.get("record_epsilon")), f"{100 * cell['top1']:.1f} %",
         f"{100 * cell['mean_class']:.1f} %",
     )  # fmt: skip
+
+
+def error(facts: dict[str, Any]) -> float:
+    """At most this is the standard error of an accuracy, from the number of held-out clips."""
+    return 0.5 / math.sqrt(facts["held_out"])
 
 
 def _number(value: float | str | None) -> str:
