@@ -14,6 +14,7 @@ from sfumato.bench import train as training
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "results" / "methods.json"
 DPRP = ROOT / "results" / "protect-dprp.json"
+SPEED = ROOT / "results" / "speed.json"
 ATTACKS = ROOT / "results" / "attacks.json"
 TRAIN = ROOT / "results" / "train.json"
 
@@ -130,11 +131,34 @@ def training_table() -> str:
     return "\n".join(lines[:-1])
 
 
+def speed_table() -> str:
+    """What a private step costs, as ``sfumato bench speed`` measured it."""
+    found = json.loads(SPEED.read_text())
+    lines = ["| step | x plain |", "| --- | --: |"]
+    lines += [f"| {row['name']} | {row['ratio']:.2f} |" for row in found["steps"]]
+    lines += ["", "| records | milliseconds | peak MB |", "| --: | --: | --: |"]
+    lines += [
+        f"| {row['records']:.0f} | {row['milliseconds']:.0f} | {row['peak_megabytes']:.0f} |"
+        for row in found["growth"]
+    ]
+    lines += [
+        "",
+        "| fine-tuning MViTv2-S | trunk cache | Opacus | faster |",
+        "| --- | --: | --: | --: |",
+    ]
+    lines += [
+        f"| {row['preset']}, 30 epochs of 200 clips | {row['seconds']:.0f} s | "
+        f"{row['opacus_seconds']:.0f} s | {row['faster_than_opacus']:.1f} x |"
+        for row in found["fine_tuning"]
+    ]
+    return "\n".join(lines)
+
+
 # file -> {name of the part: what makes it}
 PARTS = {
     "README.md": {"methods": methods_table},
     "docs/protect.md": {"dprp": dprp_table},
-    "docs/train.md": {"training": training_table},
+    "docs/train.md": {"training": training_table, "speed": speed_table},
     "docs/audit.md": {"attacks": attacks_table},
 }
 
