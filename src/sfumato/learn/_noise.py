@@ -35,7 +35,7 @@ class GaussianNoise:
 
 def _normal_pairs(words: Tensor, out: Tensor, start: int) -> None:
     """Three words of 32 bits to two independent normal values."""
-    high, low, turn = words.split(len(words) // 3)
+    high, low, turn = torch.split(words, len(words) // 3)
     place = slice(start, start + len(high))
     # in (0, 1]: float keeps the leading digits of small values, and their low bits fill the rest
     uniform = high.float().abs_().add_(low.float().abs_(), alpha=2.0**-31)
