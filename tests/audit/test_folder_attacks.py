@@ -19,7 +19,7 @@ from sfumato.audit import (
     vispr_truth,
     without_annotated,
 )
-from sfumato.cli.main import app
+from sfumato.cli.audit import app
 from sfumato.data import pa_hmdb51, pa_hmdb51_videos, video_folder, vispr
 from sfumato.errors import SfumatoError
 from sfumato.media import VideoWriter, read_frames
@@ -72,20 +72,18 @@ def test_grey_films_hide_rooms_and_the_report_shows_it(
 ) -> None:
     raw, grey = map(str, folders)
     out = tmp_path / "rooms"
-    ran = CliRunner().invoke(
-        app, ["audit", "reid", raw, grey, "--by", "room", "-o", str(out), "--json"]
-    )
+    ran = CliRunner().invoke(app, ["reid", raw, grey, "--by", "room", "-o", str(out), "--json"])
     assert ran.exit_code == 0, ran.output
     found = json.loads(ran.output)
     (rank,) = [m for m in found["measures"] if m["name"] == "rank-1" and "same way" in m["note"]]
     assert rank["unprotected"] == 1.0
     assert rank["value"] == pytest.approx(rank["chance"], abs=0.05)
-    ran = CliRunner().invoke(app, ["audit", "visual", raw, grey, "-o", str(tmp_path / "seen")])
+    ran = CliRunner().invoke(app, ["visual", raw, grey, "-o", str(tmp_path / "seen")])
     assert ran.exit_code == 0, ran.output
     assert "domain" in ran.output
     shown = [m for file in collect([tmp_path]).measures for m in file.measures]
     assert {"cMAP", "class-wise F1", "rank-1", "top-1"} <= {m.name for m in shown}
-    again = CliRunner().invoke(app, ["audit", "reid", raw, grey, "--by", "room", "-o", str(out)])
+    again = CliRunner().invoke(app, ["reid", raw, grey, "--by", "room", "-o", str(out)])
     assert again.exit_code != 0
 
 
@@ -96,7 +94,7 @@ def test_bad_input_is_one_sentence(folders: tuple[Path, Path], tmp_path: Path) -
         (["visual", raw, str(tmp_path)], "keep-names"),
         (["reid", raw, grey, "--by", "smell"], "smell"),
     ):
-        ran = CliRunner().invoke(app, ["audit", *arguments])
+        ran = CliRunner().invoke(app, arguments)
         assert ran.exit_code != 0
         assert said in f"{ran.output} {ran.exception}"
     labels = tmp_path / "labels.csv"
