@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from queue import Empty, Full, Queue
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ class _End:
         self.error = error
 
 
-def ahead(items: Iterable[T], size: int = 4) -> Iterator[T]:
+def ahead(items: Iterable[T], size: int = 4) -> Generator[T, None, None]:
     """The same items in the same order, at most ``size`` made before they are asked for.
 
     What the source raises is raised here, and a consumer that stops early stops the source: it is

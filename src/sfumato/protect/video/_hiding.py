@@ -6,6 +6,7 @@ import inspect
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -124,18 +125,22 @@ class Hiding(Method):
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         cover = self.covering(shape)
         second = face_detector(self.check) if self._checked else None
-        # decoded in one thread, looked for in another, covered and looked at again in this one
-        found = ahead(self._find(ahead(frames, _AHEAD), shape), _AHEAD)
-        for number, (frame, place) in enumerate(found):
-            shown = cover(frame.image.copy(), place)
-            if place.blank:
-                shown = np.full_like(frame.image, BLANK)
-            else:
-                filled = [box.scale(_MARGIN) for box in self._left.get(number, ())]
-                _fill(shown, filled)
-                if second is not None:
-                    _fill_what_is_left(shown, frame.image, place, second, filled)
-            yield replace(frame, image=shown)
+        # decoded in one thread, looked for in another, covered and looked at again in this one; both
+        # threads have ended when this does, before anybody closes the recording they read
+        with (
+            closing(ahead(frames, _AHEAD)) as decoded,
+            closing(ahead(self._find(decoded, shape), _AHEAD)) as found,
+        ):
+            for number, (frame, place) in enumerate(found):
+                shown = cover(frame.image.copy(), place)
+                if place.blank:
+                    shown = np.full_like(frame.image, BLANK)
+                else:
+                    filled = [box.scale(_MARGIN) for box in self._left.get(number, ())]
+                    _fill(shown, filled)
+                    if second is not None:
+                        _fill_what_is_left(shown, frame.image, place, second, filled)
+                yield replace(frame, image=shown)
 
     def _find(self, frames: Iterator[Frame], shape: Shape) -> Iterator[tuple[Frame, Place]]:
         """Every frame with its place; another try finds faces where the first one did."""
