@@ -21,7 +21,6 @@ LABELS = typer.Option(
     None, help="CSV with file_name, person, room, action and attributes, if no metadata.jsonl."
 )
 OUT = typer.Option(None, "--out", "-o", help="Where to write NAME.measures.json for the report.")
-EPSILON = typer.Option(None, min=1e-9, help="Epsilon of this release, a label for curves.")
 
 
 def visual(
@@ -30,7 +29,6 @@ def visual(
     labels: Path | None = LABELS,
     whole: bool = typer.Option(False, help="Look at whole pictures, not at the people in them."),
     out: Path | None = OUT,
-    epsilon: float | None = EPSILON,
     force: bool = FORCE,
     as_json: bool = JSON,
 ) -> None:
@@ -38,8 +36,7 @@ def visual(
     from sfumato.audit import paired, visual_folder
 
     target = _target(out, protected, "visual", force)
-    facts = {} if epsilon is None else {"epsilon": epsilon}
-    rows = visual_folder(paired(originals, protected, labels), at_people=not whole, **facts)
+    rows = visual_folder(paired(originals, protected, labels), at_people=not whole)
     _finish(rows, target, "Visual privacy", "visual", force, as_json)
 
 
@@ -49,7 +46,6 @@ def reid(
     by: str = typer.Option("face", help="face, gait, room or voice (AudioMNIST folders)."),
     labels: Path | None = LABELS,
     out: Path | None = OUT,
-    epsilon: float | None = EPSILON,
     force: bool = FORCE,
     as_json: bool = JSON,
 ) -> None:
@@ -59,11 +55,10 @@ def reid(
     if by not in (*BY, "voice"):
         raise SfumatoError(f"Expected --by {', '.join(BY)} or voice, got {by!r}.")
     target = _target(out, protected, f"reid-{by}", force)
-    facts = {} if epsilon is None else {"epsilon": epsilon}
     if by == "voice":
-        rows = voices_folder(str(originals), str(protected), **facts)
+        rows = voices_folder(str(originals), str(protected))
     else:
-        rows = BY[by](paired(originals, protected, labels), **facts)
+        rows = BY[by](paired(originals, protected, labels))
     _finish(rows, target, "Re-identification", f"reid --by {by}", force, as_json)
 
 
