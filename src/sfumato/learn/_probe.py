@@ -83,7 +83,7 @@ def _examine(
 ) -> RouteChoice:
     _check_independence(model, loss, rows)
     activations, parameter_bytes = 0, sum(p.nbytes for p in parameters.values())
-    with _steady(model):
+    with evaluating(model):
         oracle = by_loop(model, loss, rows, float("inf"), parameters)
         if wanted in {Route.AUTO, Route.BOOK_KEEPING}:
             counted = _Counted(parameters)
@@ -205,8 +205,8 @@ def _second_changed(t: Tensor) -> Tensor:
 
 
 @contextmanager
-def _steady(model: nn.Module) -> Iterator[None]:
-    """Without dropout, so that routes can be compared; every module's mode is restored."""
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Without dropout and the like; every module's own mode is restored afterwards."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:

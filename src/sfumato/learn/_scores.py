@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +10,7 @@ import torch
 from torch import nn
 
 from sfumato.data import Records
+from sfumato.learn._probe import evaluating
 from sfumato.learn._routes import Loss, Rows, forward
 from sfumato.learn._streams import Streams
 
@@ -46,7 +45,7 @@ class Scores:
 def score(model: nn.Module, held_out: Records, streams: Streams, loss: Loss) -> Scores:
     """Top-1, mean per-class accuracy and loss; a record's class scores are averaged over its clips."""
     guessed, true, losses = [], [], []
-    with _evaluating(model), torch.no_grad():
+    with evaluating(model), torch.no_grad():
         for start in range(0, len(held_out), _ROWS_AT_A_TIME):
             stop = min(start + _ROWS_AT_A_TIME, len(held_out))
             rows = streams.held_out(held_out, range(start, stop))
@@ -67,14 +66,3 @@ def score(model: nn.Module, held_out: Records, streams: Streams, loss: Loss) -> 
 def _classes(output: torch.Tensor, rows: Rows) -> torch.Tensor:
     scores = output.softmax(-1).reshape(rows.records, rows.clips, -1).mean(1)
     return scores.argmax(1)
-
-
-@contextlib.contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
