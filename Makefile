@@ -28,8 +28,11 @@ unit: $(STAMP)dev
 bench: $(STAMP)dev
 	$(BIN)/python -m bench.accounting
 	$(BIN)/sfumato bench methods --out results/methods.json --force
-	$(BIN)/sfumato bench protect --out results/protect.json --force
+	$(BIN)/sfumato bench protect only=dprp --out results/protect-dprp.json --force
 	$(BIN)/sfumato bench speed --out results/speed.json --force
+	$(BIN)/sfumato bench guarantees --out results/guarantees.json --force
+	$(BIN)/sfumato bench attacks --out results/attacks.json --force
+	$(BIN)/sfumato bench train --out results/train.json --force
 
 # Every seeded bug must be caught by a test of behaviour.
 mutants: $(STAMP)dev

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "results" / "methods.json"
 DPRP = ROOT / "results" / "protect-dprp.json"
 SPEED = ROOT / "results" / "speed.json"
+GUARANTEES = ROOT / "results" / "guarantees.json"
 ATTACKS = ROOT / "results" / "attacks.json"
 TRAIN = ROOT / "results" / "train.json"
 
@@ -109,6 +110,20 @@ def attacks_table() -> str:
     return "\n".join(lines)
 
 
+def guarantees_table() -> str:
+    """Every promise beside what audits of it certify, as ``sfumato bench guarantees`` measured it."""
+    lines = [
+        "| method | unit | promised | certified 95 % | 99 % | checks | verdict |",
+        "| --- | --- | --: | --: | --: | --- | --- |",
+    ]
+    lines += [
+        f"| {row['method']} | {row['unit']} | {row['promised']:.3g} | {row['certified_95']:.2f} | "
+        f"{row['certified_99']:.2f} | {row['conforming_checks']} of {row['checks']} | {row['verdict']} |"
+        for row in json.loads(GUARANTEES.read_text())["rows"]
+    ]
+    return "\n".join(lines)
+
+
 def training_table() -> str:
     """Every training method, accuracy against epsilon, as ``sfumato bench train`` measured it."""
     found = json.loads(TRAIN.read_text())
@@ -159,7 +174,7 @@ PARTS = {
     "README.md": {"methods": methods_table},
     "docs/protect.md": {"dprp": dprp_table},
     "docs/train.md": {"training": training_table, "speed": speed_table},
-    "docs/audit.md": {"attacks": attacks_table},
+    "docs/audit.md": {"guarantees": guarantees_table, "attacks": attacks_table},
 }
 
 
