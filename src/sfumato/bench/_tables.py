@@ -1,0 +1,69 @@
+"""The tables there are, and how a finished one is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from sfumato.files import refuse_overwrite, write_json, write_text
+
+
+@dataclass(frozen=True)
+class Table:
+    """A module with ``run(**options)``, ``words(result)`` and, for docs/results.md, ``page(result)``
+    and ``figures(result)``; imported only when its table is asked for."""
+
+    module: str
+    line: str
+    # what a whole run and a quick look take on two cores, in minutes
+    minutes: int
+    quick_minutes: int
+    # the folders below the data's root that ``data=`` means, if the table reads real recordings
+    data: tuple[str, ...] = ()
+
+    def load(self) -> ModuleType:
+        return import_module(f"sfumato.bench.{self.module}")
+
+
+TABLES: dict[str, Table] = {
+    "all": Table("all_", "Every table in order, each in a process of its own.", 400, 20),
+    "attacks": Table("attacks", "How every protection fares against every attack.", 60, 3),
+    "avatar": Table("avatar", "Avatars on staged truth and real clips, and their speed.", 60, 3,
+                    ("clips", "airtlab")),
+    "guarantees": Table("guarantees", "Every promise, and what audits of it certify.", 5, 2),
+    "hiding": Table("hiding", "Blur, pixelate and silhouette on every clip of a folder.", 120, 3,
+                    ("clips", "airtlab")),
+    "methods": Table("methods", "What every release method costs.", 5, 2),
+    "protect": Table("protect", "Video-DPRP as published and ours; blur beside deface.", 15, 2),
+    "speed": Table("speed", "What a private step costs, beside plain SGD and Opacus.", 8, 2),
+    "train": Table("train", "Every training method: accuracy against epsilon.", 15, 2, ("utd_mhad",)),
+}  # fmt: skip
+
+
+def page(module: ModuleType, result: dict[str, Any]) -> str | None:
+    """The table's section of docs/results.md, if it has one."""
+    return str(module.page(result)).strip() + "\n" if hasattr(module, "page") else None
+
+
+def files(module: ModuleType, result: dict[str, Any], out: Path) -> dict[Path, str]:
+    """What is written beside the numbers in ``out``: the Markdown page and the figures."""
+    written = {}
+    if (text := page(module, result)) is not None:
+        written[out.with_suffix(".md")] = text
+    if hasattr(module, "figures"):
+        for name, svg in module.figures(result).items():
+            written[out.with_name(f"{out.stem}-{name}.svg")] = svg
+    return written
+
+
+def publish(module: ModuleType, result: dict[str, Any], out: Path, *, force: bool) -> None:
+    """Write the numbers as JSON, the page as Markdown and the figures as SVG, or nothing."""
+    beside = files(module, result, out)
+    for path in (out, *beside):
+        refuse_overwrite(path, force=force)
+    for path, text in beside.items():
+        write_text(path, text, force=force)
+    write_json(out, result, force=force)

@@ -1,0 +1,108 @@
+"""Tables: what is measured once stays measured; what is written is written together or not at all."""
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from sfumato.bench import TABLES, all_, publish
+from sfumato.bench._cells import Cells
+from sfumato.bench._figures import Curve, bars, curves
+from sfumato.cli.bench import app
+from sfumato.errors import SfumatoError
+from sfumato.files import OutputExistsError
+
+
+def _never():
+    raise AssertionError("measured twice")
+
+
+def test_a_part_is_measured_once_for_its_settings(tmp_path):
+    first = Cells("demo", {"clips": 3}, str(tmp_path))
+    assert first.done("a/b", lambda: {"value": (1, 2)}) == {"value": [1, 2]}
+    assert Cells("demo", {"clips": 3}, str(tmp_path)).done("a/b", _never) == {"value": [1, 2]}
+    other = Cells("demo", {"clips": 4}, str(tmp_path))
+    assert other.done("a/b", lambda: {"value": 5}) == {"value": 5}
+
+
+def test_keys_that_look_alike_are_kept_apart(tmp_path):
+    cells = Cells("demo", {}, str(tmp_path))
+    assert cells.path("a/b") != cells.path("a-b")
+    assert cells.path("x" * 100 + "1") != cells.path("x" * 100 + "2")
+
+
+def test_a_part_that_fails_leaves_nothing(tmp_path):
+    cells = Cells("demo", {}, str(tmp_path))
+    with pytest.raises(AssertionError):
+        cells.done("a", _never)
+    assert cells.done("a", lambda: {"value": 1}) == {"value": 1}
+
+
+def _module():
+    return SimpleNamespace(
+        page=lambda result: f"value {result['value']}",
+        figures=lambda result: {"curve": curves("t", "x", "y", [Curve("a", [1, 2], [3, 4])])},
+    )
+
+
+def test_numbers_page_and_figures_are_written_together(tmp_path):
+    publish(_module(), {"value": 7}, tmp_path / "demo.json", force=False)
+    assert json.loads((tmp_path / "demo.json").read_text()) == {"value": 7}
+    assert (tmp_path / "demo.md").read_text() == "value 7\n"
+    assert "<svg" in (tmp_path / "demo-curve.svg").read_text()
+
+
+def test_nothing_is_written_when_one_of_them_is_there(tmp_path):
+    (tmp_path / "demo.md").write_text("mine")
+    with pytest.raises(OutputExistsError):
+        publish(_module(), {"value": 7}, tmp_path / "demo.json", force=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.md"]
+    assert (tmp_path / "demo.md").read_text() == "mine"
+
+
+def test_figures_are_the_same_every_time():
+    def draw():
+        return bars("t", "%", ["a", "b"], {"x": [1, 2], "y": [2, 3]}, errors={"x": [0.1, 0.2]})
+
+    assert draw() == draw()
+    assert ">x<" in draw()
+    assert ">y<" in draw()
+
+
+def test_every_table_loads_and_can_be_shown():
+    for name, table in TABLES.items():
+        module = table.load()
+        assert callable(module.run), name
+        assert callable(module.words), name
+
+
+def test_all_runs_the_tables_asked_for_and_says_which_were_written(tmp_path, monkeypatch):
+    ran = []
+
+    def fake(command):
+        ran.append(command)
+        return SimpleNamespace(returncode=int("train" in command))
+
+    monkeypatch.setattr(subprocess, "run", fake)
+    (tmp_path / "data" / "utd_mhad").mkdir(parents=True)
+    result = all_.run(data=str(tmp_path / "data"), quick=True, results=str(tmp_path / "out"),
+                      only="train,methods")  # fmt: skip
+    assert [row["written"] for row in result["rows"]] == [False, True]
+    assert ran[0][:5] == [sys.executable, "-m", "sfumato", "bench", "train"]
+    assert f"data={tmp_path / 'data' / 'utd_mhad'}" in ran[0]
+    assert "quick=true" in ran[0]
+    assert not any(part.startswith("data=") for part in ran[1])
+
+
+def test_all_refuses_an_unknown_table():
+    with pytest.raises(SfumatoError, match="'nonsense'"):
+        all_.run(only="nonsense")
+
+
+def test_the_command_refuses_an_unknown_table_and_lists_those_there_are():
+    caught = CliRunner().invoke(app, ["nonsense"]).exception
+    assert isinstance(caught, SfumatoError)
+    assert "speed: What a private step costs" in str(caught)
