@@ -1,77 +1,164 @@
-"""The benchmark table on small data: what it stores, that it resumes, and real data for a moment."""
+"""The benchmark table on small data: what it keeps, that it resumes, what it shows; then real data."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from attribute_data import speech_like
 
-from sfumato.audit import BayesAttacker
-from sfumato.bench import pass_
-from sfumato.data import Subset
-from sfumato.protect.attributes import DonorSet, Pass, Training, read_table
+from sfumato.audit import BayesAttacker, ProbeSettings
+from sfumato.bench import _pass_cases as cases
+from sfumato.bench import _pass_data, pass_
+from sfumato.bench._pass_measure import Effort
+from sfumato.data import ArrayRecords, Subset
+from sfumato.errors import SfumatoError
+from sfumato.protect.attributes import AttributesError, DonorSet, Pass, Training, read_table
+from sfumato.protect.attributes.baselines import GameSettings
 
 
-def tiny_split(_: Path) -> pass_.Split:
-    return speech_like(300), speech_like(200, seed=1)
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The table's ``motion`` on made-up records, with attackers and games of a moment."""
+    data = tmp_path / "data"
+    (data / "sisfall").mkdir(parents=True)
+    renamed = {"sex": "sex", "person": "person", "word": "activity"}
 
+    def split(_: Path) -> _pass_data.Split:
+        parts = []
+        for records in (speech_like(300), speech_like(200, seed=1)):
+            facts = {renamed[name]: value for name, value in records.attributes.items()}
+            parts.append(
+                ArrayRecords(records.x, records.y, owners=records.owners, attributes=facts)
+            )
+        return parts[0], parts[1]
 
-def test_table_stores_every_run_and_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case = pass_.Case("tiny", tiny_split, ("sex",), ("word",), ("person",), donors=40)
-    monkeypatch.setitem(pass_.CASES, "tiny", case)
+    motion = replace(cases.MOTION, donors=40, training={"steps": 5})
+    monkeypatch.setattr(pass_, "SPLITS", {"motion": split})
     monkeypatch.setattr(
         pass_,
-        "_ATTACK",
-        pass_.ProbeSettings(width=32, epochs=15, batch=32, learning_rate=3e-3),
+        "ALL_CASES",
+        {**pass_.ALL_CASES, "motion": motion, "motion-half": replace(motion, share=0.5)},
     )
-    results, said = tmp_path / "pass.json", []
-    pass_.run(
-        tmp_path,
-        results,
-        cases=["tiny"],
-        seeds=[0],
-        methods=["pass", "adv"],
-        steps=5,
-        say=said.append,
+    effort = Effort(
+        game=GameSettings(steps=5, batch=32, width=16),
+        attack=ProbeSettings(width=32, epochs=15, batch=32, learning_rate=3e-3),
     )
-    stored = json.loads(results.read_text())
-    assert {"tiny/pass/0", "tiny/adv/0", "tiny_split/unprotected/sex"} <= set(stored)
-    run = stored["tiny/pass/0"]
-    assert set(run["bayes_nag"]) == set(run["probe"]["nag"]) == {"sex", "word", "person"}
-    assert 0 <= run["bayes"]["sex"]["balanced_accuracy"] <= 1
-    assert run["gamma_sex"] > 0
-    assert {each["draws"] for each in run["repeated_sex"]} == {1, 10, 100}
-    assert len(run["confusion"]["word"]) == 4
-    assert all(sum(row) == pytest.approx(1, abs=0.01) for row in run["confusion"]["word"])
-    assert set(stored["tiny/adv/0"]["protector_nag"]) == {"sex"}
-    assert "unfinetuned_nag" in run
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("a finished run was repeated")
-
-    monkeypatch.setattr(pass_, "_fitted", refuse)
-    monkeypatch.setattr(pass_, "_adversarial", refuse)
-    again = pass_.run(
-        tmp_path, results, cases=["tiny"], seeds=[0], methods=["pass", "adv"], steps=5
-    )
-    assert again == stored
+    monkeypatch.setattr(pass_, "Effort", lambda: effort)
+    return data
 
 
-def test_every_case_of_the_table_names_its_task() -> None:
-    assert {"audio", "motion", "faces", "motion-half", "audio-four"} <= set(pass_.CASES)
-    for name, case in pass_.CASES.items():
-        assert case.name == name
+def test_table_keeps_every_row_and_resumes(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"data": str(tiny), "keep": str(tmp_path / "kept"), "seeds": 1}
+    empty = pass_.run(**asked, minutes=0)
+    assert empty["cases"] == {}
+    assert any("rows, for want of time" in note for note in empty["notes"])
+
+    result = pass_.run(**asked)
+    assert set(result["cases"]) == {"motion", "motion-half"}
+    rows = result["cases"]["motion"]["rows"]
+    assert set(rows) == {"pass", "adv", "gap", "msda", "bdq", "ppdar", "mass", "spact"}
+    run = rows["pass"]["0"]
+    for attacker in ("exact", "probe"):
+        assert set(run["attackers"][attacker]) == {"sex", "person", "activity"}
+        for score in run["attackers"][attacker].values():
+            assert 0 <= score["accuracy"] <= 1
+            assert score["nag"] >= 0
+    assert set(run["attackers"]["unfinetuned"]) == {"activity"}
+    assert run["gamma"]["sex"] > 0
+    assert {each["draws"] for each in run["repeated"]["sex"]} == {1, 10, 100}
+    for name, size in (("sex", 2), ("activity", 4)):
+        assert np.shape(run["confusion"][name]) == (size, size)
+        assert np.sum(run["confusion"][name], axis=1) == pytest.approx(1, abs=0.01)
+    assert set(rows["adv"]["0"]["attackers"]["own"]) == {"sex", "person"}
+    assert sum("Not run" in note for note in result["notes"]) == 2
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a finished row was measured again")
+
+    for name in ("pass_row", "baseline_row", "reference"):
+        monkeypatch.setattr(pass_, name, refuse)
+    assert pass_.run(**asked, minutes=0) == result
+
+    text = pass_.page(result)
+    shown = run["attackers"]["exact"]["activity"]["nag"]
+    assert f"{shown:.1f}" in text
+    assert "the paper on Motion Sense" in text
+    assert "an attacker with twice the protector's data" in text
+    drawn = pass_.figures(result)
+    assert {"motion-sex", "motion-activity", "baselines-sex", "baselines-person"} <= set(drawn)
+    assert all(svg.startswith("<?xml") and "</svg>" in svg for svg in drawn.values())
+    assert len(pass_.words(result)) > 3
+    json.dumps(result, allow_nan=False)
+
+
+def test_table_says_what_it_cannot_do(tmp_path: Path) -> None:
+    nothing = pass_.run()
+    assert nothing["cases"] == {}
+    assert len(nothing["notes"]) == 3
+    assert "Private attributes" in pass_.page(nothing)
+    with pytest.raises(SfumatoError, match="one of the folders audiomnist"):
+        pass_.run(data=str(tmp_path))
+    with pytest.raises(SfumatoError, match="parts out of goals"):
+        pass_.run(only="gaols")
+
+
+def test_goals_are_judged_by_both_attackers() -> None:
+    row = {
+        "attackers": {
+            "exact": {"gender": {"nag": 0.4}, "digit": {"nag": 98.0}},
+            "probe": {"gender": {"nag": 0.7}, "digit": {"nag": 97.0}},
+        },
+        "mnag": {"exact": 60.0, "probe": 57.0},
+    }
+    result = {"cases": {"audio": {"rows": {"pass": {"0": row}}}}}
+    lines = {line[1]: line[-1] for line in pass_.pages.goal_lines(result)}
+    assert lines == {"gender": "not met", "digit": "met", "mNAG": "not met"}
+
+
+def test_every_case_names_each_attribute_once() -> None:
+    assert {"audio", "motion", "faces", "motion-half", "audio-4"} <= set(pass_.ALL_CASES)
+    for case in pass_.ALL_CASES.values():
         assert len(set(case.attributes)) == len(case.attributes)
+        assert case.source in _pass_data.FOLDERS
+    every = {"gender", "accent", "age", "speaker", "digit"}
+    assert all(
+        set(case.attributes) == every for case in pass_.ALL_CASES.values() if case.source == "audio"
+    )
+
+
+def test_donors_can_be_mixed_by_class() -> None:
+    records = speech_like(400)
+    donors = DonorSet.mixed(records, 50, "sex", {"female": 0.9}, declared="synthetic")
+    sexes = [donors[index].attributes["sex"] for index in range(len(donors))]
+    assert len(sexes) == 50
+    assert sexes.count("female") == 45
+    with pytest.raises(AttributesError, match="at most 1"):
+        DonorSet.mixed(records, 50, "sex", {"female": 0.9, "male": 0.9}, declared="synthetic")
+    with pytest.raises(AttributesError, match="fewer donors"):
+        DonorSet.mixed(records, 390, "sex", {"female": 0.9}, declared="synthetic")
+
+
+@pytest.mark.real_data
+def test_motion_windows_of_train_and_test_share_no_sample(real_data: Path) -> None:
+    """Undo the log spectrum's loss of phase by the windows' own first rows: no value twice."""
+    train, test = _pass_data.motion_split(real_data / "sisfall")
+    assert 2.2 < len(train) / len(test) < 2.8
+    for name in ("sex", "person", "activity"):
+        assert set(train.attributes[name]) == set(test.attributes[name])
+    keys = {window.tobytes() for window in train.x}
+    assert not any(window.tobytes() in keys for window in test.x)
 
 
 @pytest.mark.real_data
 def test_audiomnist_loses_gender_and_keeps_the_digit_within_a_few_steps(real_data: Path) -> None:
     """A fifth of the records, 256 donors, 40 steps: far from done, already far from the start."""
-    train, test = pass_.audio_split(real_data)
+    train, test = _pass_data.audio_split(real_data / "audiomnist")
     small = Subset(train, range(0, len(train), 5))
     tested = Subset(test, range(0, len(test), 5))
     names = ["gender", "digit"]

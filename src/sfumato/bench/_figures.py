@@ -95,13 +95,40 @@ def bars(
     return _drawn((max(5.2, 0.5 * len(groups) + 1.5), 3.2), draw)
 
 
-def _drawn(size: tuple[float, float], draw: Callable[[Axes], None]) -> str:
+def matrix(
+    title: str, x: str, y: str, names: Sequence[str], values: Sequence[Sequence[float]]
+) -> str:
+    """Shares from 0 (white) to 1: row to column; with few classes the shares stand in the cells."""
+    few = len(names) <= 12
+
+    def draw(axes: Axes) -> None:
+        axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+        axes.grid(visible=False)
+        axes.set(title=title, xlabel=x, ylabel=y)
+        if not few:
+            axes.set(xticks=[], yticks=[])
+            return
+        axes.set_xticks(range(len(names)), names)
+        axes.set_yticks(range(len(names)), names)
+        for row, shares in enumerate(values):
+            for column, share in enumerate(shares):
+                axes.text(column, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=7,
+                          color="white" if share > 0.5 else "#333333")  # fmt: skip
+
+    side = 0.34 * len(names) + 1.4 if few else 4.0
+    return _drawn((max(2.4, side), max(2.2, side)), draw, legend=False)
+
+
+def _drawn(
+    size: tuple[float, float], draw: Callable[[Axes], None], *, legend: bool = True
+) -> str:
     written = io.StringIO()
     with mpl.rc_context(_SETTINGS):
         canvas = Figure(figsize=size, layout="constrained")
         axes = canvas.add_subplot()
         draw(axes)
-        axes.legend()
+        if legend:
+            axes.legend()
         canvas.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     # matplotlib leaves spaces at line ends
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"

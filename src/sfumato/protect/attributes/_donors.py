@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -73,6 +74,47 @@ class DonorSet:
             )
         chosen = np.random.default_rng(seed).choice(len(records), size, replace=False)
         return cls(Subset(records, [int(index) for index in np.sort(chosen)]), declared)
+
+    @classmethod
+    def mixed(
+        cls,
+        records: Records,
+        size: int,
+        attribute: str,
+        shares: Mapping[str, float],
+        *,
+        declared: Declared,
+        seed: int = 0,
+    ) -> DonorSet:
+        """``size`` records of which classes of ``attribute`` make the given ``shares``.
+
+        Classes that are not named share the rest as they share the records (the paper's Table 12).
+        """
+        table = read_table(records, [attribute])
+        codes, classes = table.labels[attribute].numpy(), table.classes[attribute]
+        unknown = [name for name in shares if name not in classes]
+        if unknown or not 0 <= sum(shares.values()) <= 1 + 1e-9:
+            raise AttributesError(
+                f"Expected shares of classes of {attribute!r} ({', '.join(classes)}) that add up to "
+                f"at most 1, got {dict(shares)}."
+            )
+        counts = np.bincount(codes, minlength=len(classes)).astype(np.float64)
+        wanted = np.array([shares.get(name, 0.0) for name in classes])
+        others = np.array([name not in shares for name in classes])
+        if others.any():
+            wanted[others] = (1 - wanted.sum()) * counts[others] / counts[others].sum()
+        generator = np.random.default_rng(seed)
+        chosen: list[int] = []
+        for code, share in enumerate(wanted):
+            number = round(size * share)
+            if number > counts[code]:
+                raise AttributesError(
+                    f"Expected at least {number} records in every class of {attribute!r} for this "
+                    f"mixture of donors, got {int(counts[code])} in one: ask for fewer donors."
+                )
+            members = np.flatnonzero(codes == code)
+            chosen += generator.choice(members, number, replace=False).tolist()
+        return cls(Subset(records, sorted(chosen)), declared)
 
     @classmethod
     def prototypes(

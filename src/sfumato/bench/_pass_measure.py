@@ -1,0 +1,237 @@
+"""One row of table ``pass``: a protector fitted, then attacked by everybody who may.
+
+NAGs are in per cent of the way from guessing to the same attack on unprotected records.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from sfumato.audit import (
+    AttributeScores,
+    BayesAttacker,
+    ClassifierScores,
+    Obfuscation,
+    ProbeSettings,
+    mnag,
+    nag,
+    probe,
+    repeated_release,
+    unfinetuned,
+)
+from sfumato.bench._pass_cases import Case
+from sfumato.bench._pass_data import Split, share_of
+from sfumato.data import ArrayRecords
+from sfumato.privacy import Randomness
+from sfumato.protect.attributes import (
+    DonorSet,
+    Pass,
+    Table,
+    Training,
+    guess_bound,
+    read_table,
+)
+from sfumato.protect.attributes.baselines import BASELINES, GameSettings
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard everybody tries; ``quick`` tables say so and prove nothing."""
+
+    steps: int = 400
+    game: GameSettings = field(default_factory=GameSettings)
+    attack: ProbeSettings = field(default_factory=lambda: ProbeSettings(epochs=12))
+    most_donors: int = 24_000
+
+
+def reference(case: Case, split: Split, effort: Effort) -> Row:
+    """The attack on unprotected records: where NAG is 100."""
+    train, test = split
+    found = probe(None, train, test, case.attributes, settings=effort.attack, together=True)
+    return {name: rounded(score) for name, score in found.scores.items()}
+
+
+def pass_row(
+    case: Case,
+    split: Split,
+    clear: Row,
+    seed: int,
+    effort: Effort,
+    *,
+    trained_attacker: bool = True,
+) -> Row:
+    """PASS, by the exact attacker and, if wanted, by a trained one and an un-finetuned classifier."""
+    train, test = split
+    seen = share_of(train, case.share)
+    method, seconds = fit_pass(case, seen, seed, effort)
+    known = read_table(train, case.attributes)
+    tested = read_table(test, case.attributes, classes=known.classes)
+    found = _exact(case, method, known, tested, clear)
+    if trained_attacker:
+        _probe_into(found, case, method, split, clear, effort)
+        plain = unfinetuned(method, train, test, case.useful, settings=effort.attack)
+        found["attackers"]["unfinetuned"] = _with_nag(plain.scores, clear)
+    return found | {"seconds": round(seconds, 1), "steps": method.training.steps}
+
+
+def fit_pass(case: Case, train: ArrayRecords, seed: int, effort: Effort) -> tuple[Pass, float]:
+    """The fitted method and the seconds of the fit alone."""
+    count = min(case.donors, effort.most_donors, len(train))
+    if case.donor_mix is None:
+        donors = DonorSet.sample(train, count, declared="public", seed=seed)
+    else:
+        name, shares = case.donor_mix
+        donors = DonorSet.mixed(train, count, name, shares, declared="public", seed=seed)
+    training = Training(**{"steps": effort.steps, "seed": seed, **case.training})
+    method = Pass(
+        case.private,
+        case.useful,
+        donors,
+        training=training,
+        randomness=Randomness(seed),
+        **case.settings,
+    )
+    started = time.perf_counter()
+    method.fit(train)
+    return method, time.perf_counter() - started
+
+
+def baseline_row(case: Case, name: str, split: Split, clear: Row, seed: int, effort: Effort) -> Row:
+    """An adversarial method: what its own adversary sees, and what a fresh attacker does."""
+    train, test = split
+    seen = share_of(train, case.share)
+    settings = GameSettings(**{**vars(effort.game), "seed": seed})
+    started = time.perf_counter()
+    method = BASELINES[name](case.private, case.useful, settings=settings).fit(seen)
+    seconds = time.perf_counter() - started
+    known = read_table(train, case.private)
+    tested = read_table(test, case.private, classes=known.classes)
+    own = {}
+    for attribute, probabilities in method.protector_guesses(tested.x).items():
+        measure = ClassifierScores(tested.class_count(attribute))
+        measure.update(probabilities.numpy(), tested.labels[attribute].numpy())
+        own[attribute] = measure.compute()
+    found: Row = {"attackers": {"own": _with_nag(own, clear)}, "mnag": {}}
+    _probe_into(found, case, method, split, clear, effort)
+    plain = unfinetuned(method, train, test, case.useful, settings=effort.attack)
+    found["attackers"]["unfinetuned"] = _with_nag(plain.scores, clear)
+    return found | {"seconds": round(seconds, 1)}
+
+
+def released_row(case: Case, released: Split, clear: Row, effort: Effort) -> Row:
+    """Records released by another method already: the probing attack on them as they are."""
+    found: Row = {"attackers": {}, "mnag": {}}
+    _probe_into(found, case, None, released, clear, effort)
+    return found
+
+
+def _probe_into(
+    found: Row,
+    case: Case,
+    method: Obfuscation | None,
+    split: Split,
+    clear: Row,
+    effort: Effort,
+) -> None:
+    train, test = split
+    scores = dict(probe(method, train, test, case.private, settings=effort.attack).scores)
+    scores |= probe(method, train, test, case.kept, settings=effort.attack, together=True).scores
+    found["attackers"]["probe"] = _with_nag(scores, clear)
+    found["mnag"]["probe"] = _mnag(case, found["attackers"]["probe"])
+
+
+def _exact(case: Case, method: Pass, known: Table, tested: Table, clear: Row) -> Row:
+    train_rows, test_rows = method.substitution(known.x), method.substitution(tested.x)
+    scores, gamma, repeated = {}, {}, {}
+    for name in case.attributes:
+        attacker = BayesAttacker.learn(train_rows, known.labels[name], known.class_count(name))
+        scores[name] = attacker.score(test_rows, tested.labels[name])
+        if name not in case.private:
+            continue
+        gamma[name] = guess_bound(train_rows, known.labels[name], known.class_count(name)).gamma
+        if all(tested.owners):
+            owners = [who[0] for who in tested.owners]
+            repeated[name] = [
+                {"draws": each.draws, "accuracy": each.accuracy, "remembered": kept}
+                for kept in (False, True)
+                for each in repeated_release(
+                    attacker,
+                    test_rows,
+                    tested.labels[name],
+                    owners,
+                    draws=(1, 10, 100),
+                    trials=5,
+                    remembered=kept,
+                )
+            ]
+    exact = _with_nag(scores, clear)
+    assert method.theory is not None
+    bound = method.theory.live_bound(method.history[-1][1].total(method.lambda_, method.mu))
+    return {
+        "attackers": {"exact": exact},
+        "mnag": {"exact": _mnag(case, exact)},
+        "gamma": gamma,
+        "repeated": repeated,
+        "live_bound": round(bound, 4),
+        "row_entropy": round(float(-torch.special.xlogy(test_rows, test_rows).sum(1).mean()), 4),
+        "confusion": {
+            name: confusion(method, test_rows, tested, name)
+            for name in (*case.private, *case.useful)
+        },
+    }
+
+
+def confusion(
+    method: Pass, substitution: torch.Tensor, tested: Table, name: str
+) -> list[list[float]]:
+    """Share of records of class i replaced by a donor of class j (the paper's Figure 4)."""
+    donors = read_table(method.donors.records, [name], classes=tested.classes).labels[name]
+    count = tested.class_count(name)
+    onto = substitution @ torch.nn.functional.one_hot(donors, count).to(substitution.dtype)
+    return [
+        [round(float(value), 3) for value in onto[tested.labels[name] == code].mean(0)]
+        for code in range(count)
+    ]
+
+
+def rounded(score: AttributeScores) -> dict[str, float]:
+    """What the table shows of an attack, as shares."""
+    return {
+        "accuracy": round(score.accuracy, 5),
+        "guessing": round(score.guessing, 5),
+        "balanced": round(score.balanced_accuracy, 5),
+        "chance": round(1 / score.classes, 5),
+        "auc": round(score.auc, 5),
+        "information": round(score.information, 5),
+        "information_bias": round(score.information_bias, 5),
+    }
+
+
+def _with_nag(scores: Mapping[str, AttributeScores], clear: Row) -> Row:
+    return {
+        name: rounded(score)
+        | {
+            "nag": round(
+                nag(
+                    score.accuracy,
+                    guessing=score.guessing,
+                    unprotected=clear[name]["accuracy"],
+                ),
+                3,
+            )
+        }
+        for name, score in scores.items()
+    }
+
+
+def _mnag(case: Case, scores: Row) -> float:
+    kept = {name: scores[name]["nag"] for name in case.kept}
+    private = {name: scores[name]["nag"] for name in case.private}
+    return round(mnag(private=private, kept=kept), 3)

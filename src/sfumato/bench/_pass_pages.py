@@ -1,0 +1,351 @@
+"""What table ``pass`` shows: for the terminal, as a page of Markdown, and as figures."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.table import Table as Grid
+
+from sfumato.bench._figures import bars, matrix
+from sfumato.bench._pass_cases import FIT_MINUTES, GOALS, MAIN
+from sfumato.bench._pass_paper import (
+    AUDIO,
+    BASELINES,
+    CELEBA_NOISE,
+    COMBINATIONS,
+    HALF_THE_DATA,
+    MOTION_SENSE,
+    PASS_ON,
+)
+from sfumato.bench._pass_pictures import PICTURE_METHODS
+
+Row = dict[str, Any]
+TITLES = {
+    "audio": "AudioMNIST: gender hidden, digit kept",
+    "motion": "SisFall: sex and identity hidden, activity kept",
+    "faces": "UTKFace: gender hidden, race kept",
+}
+_PAPER_COLUMN = {
+    "motion": "the paper on Motion Sense: gender, ID by own adversary; by attacker; activity",
+    "audio": "the paper on HuBERT features: gender; digit; mNAG",
+}
+_ATTACKERS = {"exact": "exact attacker", "probe": "trained attacker"}
+
+
+def spread(values: Sequence[float], digits: int = 1) -> str:
+    """Mean and, from two seeds on, standard deviation over the seeds."""
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
+
+
+def found(rows: Mapping[str, Row], attacker: str, name: str, what: str = "nag") -> list[float]:
+    """One number of every seed that has it; ``mNAG`` is a number of all attributes."""
+    if name == "mNAG":
+        return [row["mnag"][attacker] for row in rows.values() if attacker in row["mnag"]]
+    attacks = [row["attackers"].get(attacker, {}) for row in rows.values()]
+    return [attack[name][what] for attack in attacks if name in attack]
+
+
+def shown(
+    rows: Mapping[str, Row], attacker: str, name: str, what: str = "nag", scale: float = 1
+) -> str:
+    values = found(rows, attacker, name, what)
+    return spread([scale * value for value in values]) if values else ""
+
+
+def words(result: Row) -> list[Any]:
+    """A grid a task: NAGs by attacker, and what was asked for."""
+    shown_now: list[Any] = []
+    for case, entry in result["cases"].items():
+        task = entry["task"]
+        names = [*task["private"], *task["useful"], *task["hidden"]]
+        grid = Grid("method", "attacker", *names, "mNAG", title=f"{case}: NAG in per cent")
+        for method, rows in entry["rows"].items():
+            for attacker in ("own", "exact", "probe", "unfinetuned"):
+                cells = [shown(rows, attacker, name) for name in (*names, "mNAG")]
+                if any(cells):
+                    grid.add_row(method, attacker, *cells)
+        shown_now.append(grid)
+    return [*shown_now, *map(" ".join, goal_lines(result)), *result["notes"]]
+
+
+def goal_lines(result: Row) -> list[tuple[str, ...]]:
+    """Task, measure, goal, exact and trained attacker, met or not; of the three main tasks."""
+    lines = []
+    for case, goals in GOALS.items():
+        rows = result["cases"].get(case, {}).get("rows", {}).get("pass")
+        if not rows:
+            continue
+        for goal in goals:
+            by = [found(rows, attacker, goal.measure) for attacker in _ATTACKERS]
+            means = [statistics.fmean(values) for values in by if values]
+            met = "met" if all(map(goal.met, means)) else "not met"
+            cells = [spread(values, 2) if values else "" for values in by]
+            lines.append((case, goal.measure, str(goal), *cells, met))
+    return lines
+
+
+def page(result: Row) -> str:
+    """The section of docs/results.md."""
+    cases = result["cases"]
+    parts = ["## Private attributes: PASS and what it is compared with", "", _opening(result), ""]
+    parts += _goal_table(result)
+    for case in MAIN:
+        if case in cases and "pass" in cases[case]["rows"]:
+            parts += _attack_table(case, cases[case])
+    parts += _baseline_table("motion", cases) + _baseline_table("audio", cases)
+    parts += _picture_table(cases) + _more_data(cases) + _combination_table(cases)
+    parts += [f"- {note}" for note in result["notes"]]
+    return "\n".join(parts)
+
+
+def _opening(result: Row) -> str:
+    seeds = max(
+        (len(rows) for entry in result["cases"].values() for rows in entry["rows"].values()),
+        default=0,
+    )
+    return (
+        f"NAG in per cent: 0 is guessing, 100 the same attack on unprotected records. Mean and "
+        f"standard deviation over up to {seeds} seeds; settings were fixed before on a validation "
+        "part of the training records with another seed. The exact attacker knows the whole "
+        "channel, the trained one is the probing attack. The papers' numbers are on other features "
+        "(HuBERT) or other data (Motion Sense, CelebA): the pattern compares, the digits do not."
+    )
+
+
+def _goal_table(result: Row) -> list[str]:
+    lines = [_row(line) for line in goal_lines(result)]
+    if not lines:
+        return []
+    seconds = [
+        row["seconds"]
+        for row in result["cases"].get("audio", {}).get("rows", {}).get("pass", {}).values()
+    ]
+    head = _head("task", "measure", "goal", "exact attacker", "trained attacker", "")
+    time = (
+        f"One AudioMNIST fit took {spread([each / 60 for each in seconds])} minutes (asked for: "
+        f"{FIT_MINUTES}), on a machine that was busy with other work."
+        if seconds
+        else ""
+    )
+    return [*head, *lines, "", time, ""]
+
+
+def _attack_table(case: str, entry: Row) -> list[str]:
+    """One main task by both attackers, with what NAG does not show."""
+    rows, clear = entry["rows"]["pass"], entry["clear"]["scores"]
+    paper = PASS_ON.get(case)
+    lines = [
+        f"### {TITLES[case]}",
+        "",
+        *_head(
+            "attribute", "", "NAG exact", "NAG trained", "balanced", "AUC", "nats (bias)",
+            "guessing", "unprotected", *(["the paper's NAG"] if paper else []),
+        ),
+    ]  # fmt: skip
+    roles = {name: role for role in ("private", "useful", "hidden") for name in entry["task"][role]}
+    for name, role in roles.items():
+        bits = found(rows, "exact", name, "information")
+        bias = found(rows, "exact", name, "information_bias")
+        nats = f"{statistics.fmean(bits):.3f} ({statistics.fmean(bias):.3f})" if bits else ""
+        lines.append(
+            _row([
+                name,
+                role,
+                shown(rows, "exact", name),
+                shown(rows, "probe", name),
+                shown(rows, "exact", name, "balanced", 100),
+                shown(rows, "exact", name, "auc", 100),
+                nats,
+                f"{100 * clear[name]['guessing']:.1f}",
+                f"{100 * clear[name]['accuracy']:.1f}",
+                *([paper.get(name, "")] if paper else []),
+            ])
+        )  # fmt: skip
+    lines.append(
+        _row(["mNAG", "", *(shown(rows, each, "mNAG") for each in _ATTACKERS), "", "", "", "", "",
+              *([paper.get("mNAG", "")] if paper else [])])
+    )  # fmt: skip
+    sizes = f"{entry['clear']['train']} records to train, {entry['clear']['test']} to test"
+    plain = ", ".join(
+        f"{name} {shown(rows, 'unfinetuned', name)}" for name in entry["task"]["useful"]
+    )
+    lines += [
+        "",
+        f"{sizes}; {entry['task']['donors']} donors. Balanced accuracy and AUC in per cent, by the "
+        f"exact attacker. A classifier trained on originals and never adapted: {plain}.",
+    ]
+    return [*lines, *_repeated(rows), ""]
+
+
+def _repeated(rows: Mapping[str, Row]) -> list[str]:
+    """The attacker who collects many draws of a person, from the first seed."""
+    first = next(iter(rows.values()))
+    lines = []
+    for name, draws in first.get("repeated", {}).items():
+        fresh, kept = (
+            ", ".join(
+                f"{100 * each['accuracy']:.0f} after {each['draws']}"
+                for each in draws
+                if each["remembered"] is remembered
+            )
+            for remembered in (False, True)
+        )
+        lines.append(
+            f"Collecting draws about one person, {name} is named right in per cent: {fresh} fresh "
+            f"draws; {kept} where each record's draw is remembered."
+        )
+    return lines
+
+
+def _baseline_table(case: str, cases: Row) -> list[str]:
+    entry = cases.get(case)
+    methods = [] if entry is None else [name for name in entry["rows"] if name in BASELINES]
+    if entry is None or not methods:
+        return []
+    private, useful = entry["task"]["private"], entry["task"]["useful"]
+    lines = [
+        f"### {TITLES[case]}: the methods PASS is compared with",
+        "",
+        "Harmless to their own adversary, broken by the probing attack (the paper's Table 1).",
+        "",
+        *_head(
+            "method",
+            *(f"{name}, own adversary" for name in private),
+            *(f"{name}, attacker" for name in private),
+            *(f"{name}, attacker" for name in useful),
+            *(f"{name}, un-finetuned" for name in useful),
+            "mNAG",
+            _PAPER_COLUMN[case],
+        ),
+    ]
+    for method in (*methods, "pass"):
+        rows = entry["rows"].get(method)
+        if rows is None:
+            continue
+        cells = [shown(rows, "own", name) for name in private]
+        cells += [shown(rows, "probe", name) for name in (*private, *useful)]
+        cells += [shown(rows, "unfinetuned", name) for name in useful]
+        title = BASELINES.get(method, "PASS")
+        lines.append(_row([title, *cells, shown(rows, "probe", "mNAG"), _paper(case, method)]))
+    return [*lines, ""]
+
+
+def _paper(case: str, method: str) -> str:
+    if case == "audio":
+        return "; ".join(
+            AUDIO.get(method, {}).get(name, "") for name in ("gender", "digit", "mNAG")
+        )
+    published = MOTION_SENSE.get(method)
+    if published is None:
+        return ""
+    *own, gender, identity, activity = published
+    return f"{', '.join(filter(None, own)) or '-'}; {gender}, {identity}; {activity}"
+
+
+def _picture_table(cases: Row) -> list[str]:
+    entry = cases.get("faces")
+    methods = [] if entry is None else [name for name in entry["rows"] if name in PICTURE_METHODS]
+    if entry is None or not methods:
+        return []
+    names = [*entry["task"]["private"], *entry["task"]["useful"], *entry["task"]["hidden"]]
+    lines = [
+        "### UTKFace: noise on pictures beside PASS",
+        "",
+        "What they promise is for pixels or pictures, not for attributes (the paper's Table 17).",
+        "",
+        *_head("method", "settings", *names, "mNAG", "the paper on CelebA: Male; mNAG"),
+    ]
+    for method in (*methods, "pass"):
+        rows = entry["rows"].get(method)
+        if rows is None:
+            continue
+        settings = ", ".join(f"{k} {v}" for k, v in PICTURE_METHODS.get(method, {}).items())
+        cells = [shown(rows, "probe", name) for name in (*names, "mNAG")]
+        lines.append(_row([method, settings, *cells, "; ".join(CELEBA_NOISE[method])]))
+    return [*lines, ""]
+
+
+def _more_data(cases: Row) -> list[str]:
+    entry = cases.get("motion-half")
+    if entry is None:
+        return []
+    names = [*entry["task"]["private"], *entry["task"]["useful"]]
+    lines = [
+        "### SisFall: an attacker with twice the protector's data",
+        "",
+        *_head(
+            "method",
+            *(f"{name}, attacker" for name in names),
+            "mNAG",
+            "the paper's mNAG (Table 15)",
+        ),
+    ]
+    for method, rows in entry["rows"].items():
+        cells = [shown(rows, "probe", name) for name in (*names, "mNAG")]
+        title = BASELINES.get(method, "PASS")
+        lines.append(_row([title, *cells, HALF_THE_DATA.get(method, "")]))
+    return [*lines, ""]
+
+
+def _combination_table(cases: Row) -> list[str]:
+    chosen = {name: entry for name, entry in cases.items() if name[-1].isdigit()}
+    if not chosen:
+        return []
+    lines = [
+        "### Other combinations",
+        "",
+        "(S) suppressed, (U) kept; NAG by the exact attacker.",
+        "",
+        *_head("data", "NAG", "mNAG", "the paper's NAG, mNAG"),
+    ]
+    for name, entry in chosen.items():
+        rows, task = entry["rows"]["pass"], entry["task"]
+        cells = "; ".join(
+            f"({'S' if each in task['private'] else 'U'}) {each} {shown(rows, 'exact', each)}"
+            for each in (*task["private"], *task["useful"])
+        )
+        mean = shown(rows, "exact", "mNAG")
+        lines.append(_row([task["source"], cells, mean, COMBINATIONS.get(name, "")]))
+    return [*lines, ""]
+
+
+def figures(result: Row) -> dict[str, str]:
+    """Confusion matrices of the substitution, and own adversary beside attacker."""
+    drawn = {}
+    for case in MAIN:
+        entry = result["cases"].get(case)
+        if entry is None or "pass" not in entry["rows"]:
+            continue
+        first = next(iter(entry["rows"]["pass"].values()))
+        for name, values in first["confusion"].items():
+            classes = [str(number) for number in range(len(values))]
+            drawn[f"{case}-{name}"] = matrix(
+                f"{name}: replaced by", "class of the donor", "class of the record", classes, values
+            )
+    motion = result["cases"].get("motion", {}).get("rows", {})
+    methods = [name for name in motion if name in BASELINES]
+    for name in MAIN["motion"].private if methods else ():
+        series = {
+            title: [_mean(found(motion[each], attacker, name)) for each in methods]
+            for title, attacker in (("own adversary", "own"), ("probing attack", "probe"))
+        }
+        series["probing attack"].append(_mean(found(motion.get("pass", {}), "probe", name)))
+        series["own adversary"].append(0.0)
+        titles = [*(BASELINES[each] for each in methods), "PASS"]
+        drawn[f"baselines-{name}"] = bars(f"SisFall, {name}", "NAG in per cent", titles, series)
+    return drawn
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else 0.0
+
+
+def _head(*names: str) -> list[str]:
+    return [_row(names), "| --- " * len(names) + "|"]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
