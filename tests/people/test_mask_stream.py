@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
+from sfumato.errors import SfumatoError
 from sfumato.people import MissedPersonError, person_masks
 
 
@@ -65,6 +68,33 @@ def test_mask_is_held_at_the_ends(frames) -> None:  # type: ignore[no-untyped-de
     held = [i for i, a in enumerate(answers) if a.state == "held"]
     assert held == [*range(2, 8), *range(20, 26)]
     assert all(not (TRUTH[10] & ~answers[i].mask).any() for i in held)
+
+
+@pytest.mark.parametrize("glances", [True, False])
+def test_frames_between_two_looks_have_the_masks_of_both(frames, glances) -> None:  # type: ignore[no-untyped-def]
+    """Looked at on every third frame and on the last one; what is glanced between is covered too."""
+    count = 29
+    looks = [mask for i, mask in enumerate(TRUTH[:count]) if i % 3 == 0 or i == count - 1]
+    others = [mask for i, mask in enumerate(TRUTH[:count]) if i % 3 and i < count - 1]
+    between = ScriptedSegmenter(others) if glances else None
+    stream = person_masks(
+        frames(count), ScriptedSegmenter(looks), every=3, between=between, margin=0
+    )
+    answers = [found.mask for _, found in stream]
+    assert stream.status.looked_at == len(looks)
+    assert stream.status.bridged == stream.status.empty == 0
+    for i, mask in enumerate(answers):
+        for near in (i - i % 3, min(i - i % 3 + 3, count - 1)) if i % 3 else (i,):
+            assert not (TRUTH[near] & ~mask).any()
+        if glances:
+            assert not (TRUTH[i] & ~mask).any()
+    areas = [int(mask.sum()) for mask in answers]
+    assert max(abs(b - a) / max(a, b) for a, b in pairwise(areas)) < 0.25
+
+
+def test_a_look_may_not_be_further_away_than_the_lookahead(frames) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(SfumatoError, match="n from 1 to the lookahead of 6"):
+        person_masks(frames(3), ScriptedSegmenter(TRUTH), every=7)
 
 
 def test_margin_widens_the_mask(frames) -> None:  # type: ignore[no-untyped-def]

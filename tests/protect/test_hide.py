@@ -145,6 +145,51 @@ def test_a_face_that_the_codec_brings_back_is_covered_by_another_try(
     assert all(seen[2:]), "only what was seen is covered anew"
 
 
+class CountedPeople(RedPeople):
+    looks = 0
+
+    def segment(self, image: Any) -> Any:
+        self.looks += 1
+        return super().segment(image)
+
+
+def test_another_try_covers_what_the_first_one_found(face_video: Path, tmp_path: Path) -> None:
+    """People are searched for once, however often the file is made."""
+    people_, frames = CountedPeople(), 12
+    method = hiding(Silhouette, detector=people_, check=Restless("late"))
+    with pytest.raises(StillVisibleError):
+        release(method, face_video, tmp_path / "a.mkv", output=LOSSLESS)
+    assert people_.looks == frames
+
+
+def test_what_was_found_in_one_recording_is_not_covered_in_another(
+    face_video: Path, tmp_path: Path
+) -> None:
+    """A run that failed leaves boxes behind: the next recording is searched all the same."""
+    method = hiding(Blur, check=Restless("late"))
+    with pytest.raises(StillVisibleError):
+        release(method, face_video, tmp_path / "a.mkv", output=LOSSLESS)
+    method.check = None
+    frames = [Frame(draw_faces([(40, 30)]), number, Fraction(number, 25)) for number in range(12)]
+    for image in stack(method.frames(frames)):
+        assert not RedFaces().detect(image)
+
+
+def test_one_search_serves_several_methods() -> None:
+    frames, people_ = moving_face(12), CountedPeople()
+    first = hiding(Silhouette, detector=people_)
+    list(first.frames(frames))
+    second = hiding(Selective, detector=people_, seed=1)
+    second.follow(first.trail)
+    out = stack(second.frames(frames))
+    assert people_.looks == 12
+    for image, (_, one), (_, other) in zip(
+        out, first.places(frames), second.places(frames), strict=True
+    ):
+        assert not RedFaces().detect(image)
+        np.testing.assert_array_equal(one.mask, other.mask)
+
+
 def test_a_face_that_only_the_output_shows_does_not_count(face_video: Path, tmp_path: Path) -> None:
     """The check asks for original faces: what a cover looks like is nobody's face."""
 

@@ -12,7 +12,7 @@ from sfumato.people._protocols import FaceDetector, PersonDetector
 from sfumato.people._status import DetectorStatus, OnMiss, Review
 from sfumato.people._tracker import BoxTracker, TrackedBox, TrackedBoxes
 
-LOOKAHEAD = 15
+LOOKAHEAD = 21
 HOLD = 30
 _GLANCE_HOLD = 2
 
@@ -64,7 +64,7 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
 
     def _run(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, TrackedBoxes]]:
         waiting: deque[Frame] = deque()
-        for index, (frame, last) in enumerate(_with_last(frames, self._every > 1)):
+        for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
             waiting.append(frame)
             # the last frame is always looked at: nothing after it could lead back to it
             look = index % self._every == 0 or last
@@ -84,7 +84,7 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
             yield TrackedBoxes(looks.index, (*looks.tracked, *more), looks.blank)
 
 
-def _with_last(frames: Iterable[Frame], ask: bool) -> Iterator[tuple[Frame, bool]]:
+def with_last(frames: Iterable[Frame], ask: bool) -> Iterator[tuple[Frame, bool]]:
     """Every frame, and whether it is the last one: known one frame later, so only if asked."""
     held: Frame | None = None
     for frame in frames:

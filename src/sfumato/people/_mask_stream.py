@@ -4,6 +4,9 @@ The mask of a frame is what was found on it, on the frame before and on the fram
 pixel that was masked both earlier and later within the window (a closing along time). Where the
 mask collapses, that is, shrinks to less than half of what both sides show, somebody was missed: the
 nearest whole masks of both sides are held there, or of the one side that has one.
+
+A slow segmenter may look at every n-th frame only: a frame between two looks has the masks of both,
+and what a faster segmenter glances on the frame itself.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame
+from sfumato.people._box_stream import with_last
 from sfumato.people._protocols import Mask, PersonSegmenter
 from sfumato.people._status import DetectorStatus, OnMiss, Review
 from sfumato.people._tracker import MissedPersonError, Seen
@@ -39,7 +43,15 @@ class TrackedMask:
 class _Raw:
     frame: Frame
     mask: Mask
-    area: int
+    looked: bool
+    area: int = 0
+
+    def __post_init__(self) -> None:
+        self.area = int(np.count_nonzero(self.mask))
+
+    def add(self, mask: Mask) -> None:
+        self.mask = self.mask | mask
+        self.area = int(np.count_nonzero(self.mask))
 
 
 class MaskStream(Iterator[tuple[Frame, TrackedMask]]):
@@ -50,6 +62,8 @@ class MaskStream(Iterator[tuple[Frame, TrackedMask]]):
         frames: Iterable[Frame],
         segmenter: PersonSegmenter,
         *,
+        every: int,
+        between: PersonSegmenter | None,
         on_miss: OnMiss,
         lookahead: int,
         threshold: float,
@@ -60,10 +74,19 @@ class MaskStream(Iterator[tuple[Frame, TrackedMask]]):
                 f"Expected a lookahead of at least 1, a threshold between 0 and 1 and no negative "
                 f"margin, got {lookahead}, {threshold} and {margin}: correct them."
             )
-        self.lookahead = lookahead
-        self.status = DetectorStatus(segmenter.name, segmenter.device)
+        if not 1 <= every <= lookahead:
+            raise SfumatoError(
+                f"Expected to look on every n-th frame, n from 1 to the lookahead of {lookahead}, got "
+                f"{every}: a skipped frame needs the next look."
+            )
+        self.lookahead = lookahead + (every > 1)
+        name = segmenter.name
+        if every > 1:
+            name += f" every {every} frames" + (f", {between.name} between" if between else "")
+        self.status = DetectorStatus(name, segmenter.device)
         self.review = Review()
-        self._segmenter, self._on_miss = segmenter, on_miss
+        self._segmenter, self._every, self._between = segmenter, every, between
+        self._window, self._on_miss = lookahead, on_miss
         self._threshold, self._margin = threshold, margin
         self._answers = self._run(frames)
 
@@ -74,12 +97,22 @@ class MaskStream(Iterator[tuple[Frame, TrackedMask]]):
         return next(self._answers)
 
     def _run(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, TrackedMask]]:
-        past: deque[_Raw] = deque(maxlen=self.lookahead)
+        past: deque[_Raw] = deque(maxlen=self._window)
         future: deque[_Raw] = deque()
+        skipped: list[_Raw] = []
+        before: _Raw | None = None
         index = 0
-        for frame in frames:
-            future.append(self._look(frame))
-            if len(future) > self.lookahead:
+        for number, (frame, last) in enumerate(with_last(frames, self._every > 1)):
+            # the last frame is always looked at: nothing after it could lead back to it
+            raw = self._look(frame, looked=number % self._every == 0 or last)
+            future.append(raw)
+            if raw.looked:
+                for one in skipped:
+                    one.add(raw.mask if before is None else before.mask | raw.mask)
+                skipped, before = [], raw
+            else:
+                skipped.append(raw)
+            if len(future) > self._window:
                 yield self._answer(index, past, future)
                 past.append(future.popleft())
                 index += 1
@@ -89,13 +122,17 @@ class MaskStream(Iterator[tuple[Frame, TrackedMask]]):
             index += 1
         self.review.close()
 
-    def _look(self, frame: Frame) -> _Raw:
-        mask = np.asarray(self._segmenter.segment(frame.image) > self._threshold)
-        area = int(np.count_nonzero(mask))
+    def _look(self, frame: Frame, *, looked: bool) -> _Raw:
+        segmenter = self._segmenter if looked else self._between
+        if segmenter is None:
+            mask = np.zeros(frame.image.shape[:2], dtype=bool)
+        else:
+            mask = np.asarray(segmenter.segment(frame.image) > self._threshold)
+        raw = _Raw(frame, mask, looked)
         self.status.frames += 1
-        self.status.looked_at += 1
-        self.status.empty += area == 0
-        return _Raw(frame, mask, area)
+        self.status.looked_at += looked
+        self.status.empty += looked and raw.area == 0
+        return raw
 
     def _answer(
         self, index: int, past: deque[_Raw], future: deque[_Raw]
@@ -163,15 +200,23 @@ def person_masks(
     frames: Iterable[Frame],
     segmenter: PersonSegmenter,
     *,
+    every: int = 1,
+    between: PersonSegmenter | None = None,
     policy: OnMiss | str = OnMiss.HOLD,
     lookahead: int = 6,
     threshold: float = 0.4,
     margin: float = 0.015,
 ) -> MaskStream:
-    """Masks of people on every frame; ``margin`` widens them, as a part of the shorter side."""
+    """Masks of people on every frame; ``margin`` widens them, as a part of the shorter side.
+
+    With ``every`` the segmenter looks at every n-th frame; ``between`` may name a faster one that
+    glances at the others.
+    """
     return MaskStream(
         frames,
         segmenter,
+        every=every,
+        between=between,
         on_miss=OnMiss(policy),
         lookahead=lookahead,
         threshold=threshold,

@@ -5,7 +5,7 @@ further frames, so that a track can be continued from both sides:
 
 - between two sightings the box is interpolated (*bridged*);
 - after the last and before the first sighting it is *held*, for at most ``hold`` frames, and for
-  fewer when there is little evidence for the track;
+  fewer when there is little evidence for the track; then it shrinks away over a few frames more;
 - a track that another one has taken over (same place, later or earlier in time) is not held;
 - every box is the hull of the track's boxes on the frame before, the frame itself and the frame
   after, and grows with the distance from the nearest sighting and with the speed of the motion;
@@ -37,6 +37,9 @@ _GATE, _GATE_PER_FRAME, _WIDEST_GATE = 0.8, 0.1, 2.0  # of association, in box s
 _TAKEN_OVER = 1.5  # a new track this near to a held one, in box sizes, is the same person
 _LARGEST_RATIO = 2.5  # two sightings of one face differ at most this much in size
 _EVIDENCE = 2  # frames of holding that one sighting is worth; a sure one is worth three times that
+# A cover does not pop up and vanish: beyond the hold it shrinks for some frames, by a quarter of its
+# area each. (That covers more, never less: the hold is what the frames are answered for.)
+TAPER, _SHRINK = 6, 0.87
 
 
 class MissedPersonError(SfumatoError):
@@ -73,6 +76,8 @@ class _Track:
     first: int
     last: int
     velocity: tuple[float, float] = (0.0, 0.0)
+    handed_over: int | None = None  # the frame on which another track took over
+    shown: bool = False
 
     def expected(self, index: int) -> tuple[Box, Box]:
         """Where the last sighting would be by now, if it slowed down and if it did not."""
@@ -85,7 +90,7 @@ class _Track:
         step = tuple((b - a) / gap for a, b in zip(before.centre, box.centre, strict=True))
         fresh = 1.0 if len(self.sightings) == 1 else 0.5
         vx, vy = (fresh * s + (1 - fresh) * v for s, v in zip(step, self.velocity, strict=True))
-        self.velocity, self.last = (vx, vy), index
+        self.velocity, self.last, self.handed_over = (vx, vy), index, None
         self.sightings[index] = box
         self.evidence += evidence
 
@@ -107,7 +112,7 @@ class BoxTracker:
     """
 
     status: DetectorStatus
-    lookahead: int = 15
+    lookahead: int = 21
     hold: int = 30
     on_miss: OnMiss = OnMiss.HOLD
     sure: float = 0.5
@@ -173,10 +178,14 @@ class BoxTracker:
             if box is None:
                 blank = blank or state == "bridged"
                 continue
-            if state == "held" and self._taken_over(track, box, index):
-                continue
             around = [self._place(track, near)[1] for near in (index - 1, index + 1)]
             whole = hull([box, *(near for near in around if near is not None)])
+            if state == "held":
+                shrunk = self._shrunk_for_another(track, box, index)
+                if shrunk is None:
+                    continue
+                whole = whole.scale(shrunk)
+            track.shown = True
             tracked.append(TrackedBox(whole, track.number, state))
             if state == "seen" and track.sightings[index].score < self.sure:
                 self.review.note(index, "unsure", track.number)
@@ -185,14 +194,28 @@ class BoxTracker:
         self._count(index, tracked, looked, blank)
         return TrackedBoxes(index, tuple(tracked), blank)
 
+    def _shrunk_for_another(self, track: _Track, box: Box, index: int) -> float | None:
+        """How much of a held cover is left beside a track that took over; None when nothing is.
+
+        What has begun to go is gone, and what is shown already stays: no cover comes and goes.
+        """
+        if index < track.first:
+            return None if not track.shown and self._taken_over(track, box, index) else 1.0
+        if track.handed_over is None:
+            if not self._taken_over(track, box, index):
+                return 1.0
+            track.handed_over = index
+        since = index - track.handed_over + 1
+        return _SHRINK**since if since <= TAPER else None
+
     def _taken_over(self, track: _Track, box: Box, index: int) -> bool:
         """Whether another track, which began after this one ended (or ended before it began), is
         seen where this one is held: then it is the same person under a new number."""
         return any(
-            index in other.sightings
-            and (other.first > track.last or other.last < track.first)
-            and _distance(box, other.sightings[index])
-            <= _TAKEN_OVER * _size(other.sightings[index])
+            (other.first > track.last or other.last < track.first)
+            and other.first <= index <= other.last
+            and (there := self._place(other, index)[1]) is not None
+            and _distance(box, there) <= _TAKEN_OVER * _size(there)
             for other in self._tracks
         )
 
@@ -223,12 +246,18 @@ class BoxTracker:
             return "bridged", _bridge(track, before, after, index)
         near = before if before is not None else after
         assert near is not None
-        distance = abs(index - near)
-        if index < 0 or distance > min(self.hold, track.evidence):
+        reach = int(min(self.hold, track.evidence))
+        if index < near:
+            reach = max(min(reach, self.lookahead - TAPER), 0)
+        beyond = abs(index - near) - reach
+        if index < 0 or beyond > TAPER:
             return "held", None
-        return "held", self._hold(track, near, index)
+        if beyond <= 0:
+            return "held", self._hold(track, near, index)
+        last = self._hold(track, near, near + reach if index > near else near - reach)
+        return "held", last.scale(_SHRINK**beyond)
 
-    def _hold(self, track: _Track, near: int, index: int) -> Box | None:
+    def _hold(self, track: _Track, near: int, index: int) -> Box:
         box, distance = track.sightings[near], abs(index - near)
         if near < index:
             velocity = track.velocity
@@ -245,7 +274,7 @@ class BoxTracker:
 
     def _forget(self) -> None:
         """Drop what can no longer matter, so that memory does not depend on the length."""
-        horizon = self.hold + self.lookahead
+        horizon = self.hold + TAPER + self.lookahead
         self._tracks = [t for t in self._tracks if self._newest - t.last <= horizon]
         for track in self._tracks:
             # one sighting before the frame answered last is enough to bridge from

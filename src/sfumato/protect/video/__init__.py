@@ -11,6 +11,7 @@ from sfumato.protect.video._motion_only import AppearanceFree, Selective
 from sfumato.protect.video._output_check import faces_left
 from sfumato.protect.video._random_pixels import GreyLevelResponse, Snow
 from sfumato.protect.video._region import Place, Region
+from sfumato.protect.video._trail import Trail
 from sfumato.protect.video._whole_picture import Edges, InverseSuperResolution, Skeleton
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Silhouette",
     "Skeleton",
     "Snow",
+    "Trail",
     "VideoDprp",
     "dct_latent",
     "faces_left",

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -77,8 +78,9 @@ class Hiding(Method):
             )
         )
         self.check = check or None
-        self._trail = Trail()
+        self.trail = Trail()
         self._left: dict[int, list[people.Box]] = {}
+        self._known = False
 
     @classmethod
     def accepted_settings(cls) -> dict[str, inspect.Parameter]:
@@ -129,7 +131,7 @@ class Hiding(Method):
         # threads have ended when this does, before anybody closes the recording they read
         with (
             closing(ahead(frames, _AHEAD)) as decoded,
-            closing(ahead(self._find(decoded, shape), _AHEAD)) as found,
+            closing(ahead(self._find(decoded), _AHEAD)) as found,
         ):
             for number, (frame, place) in enumerate(found):
                 shown = cover(frame.image.copy(), place)
@@ -142,16 +144,41 @@ class Hiding(Method):
                         _fill_what_is_left(shown, frame.image, place, second, filled)
                 yield replace(frame, image=shown)
 
-    def _find(self, frames: Iterator[Frame], shape: Shape) -> Iterator[tuple[Frame, Place]]:
-        """Every frame with its place; another try finds faces where the first one did."""
-        if self._left and self.region.kind == "faces":
-            for frame, (faces, blank) in zip(frames, self._trail, strict=True):
-                yield frame, boxes_place(faces or (), blank, shape.width, shape.height)
+    def follow(self, trail: Trail) -> None:
+        """Cover what another method found in the same recording, instead of searching it again.
+
+        Its ``trail`` is complete when its stream is exhausted. Faces are taken from one that found
+        people, for beside them it found the faces.
+        """
+        self.trail, self._known = trail, True
+
+    def places(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
+        """The frames of the recording that was searched last, with what is covered on them."""
+        for frame, place in self.trail.places(frames):
+            yield frame, self._faces_of(place)
+
+    def _find(self, frames: Iterator[Frame]) -> Iterator[tuple[Frame, Place]]:
+        """Every frame with its place; another try finds people where the first one did."""
+        first = next(frames, None)
+        if first is None:
             return
-        self._trail = Trail()
+        frames = chain([first], frames)
+        # what is known of one recording must never be taken for another one's
+        known, self._known = self._known and self.trail.begins_with(first.image), False
+        if known:
+            yield from self.places(frames)
+            return
+        self.trail, self._left = Trail(), {}
         for frame, place in self.region.find(frames):
-            self._trail.add(place.faces, place.blank)
+            if self._checked:
+                self.trail.add(frame.image, place)
             yield frame, place
+
+    def _faces_of(self, place: Place) -> Place:
+        if self.region.kind != "faces" or place.boxes is not None:
+            return place
+        height, width = place.mask.shape
+        return boxes_place(place.faces or (), place.blank, width, height)
 
     @property
     def _checked(self) -> bool:
@@ -162,12 +189,19 @@ class Hiding(Method):
         if not self._checked:
             return
         first = self.region.detector if self.region.kind == "faces" else None
-        known = (faces for faces, _ in self._trail)
         left = list(
-            faces_left(source, made, first=first, second=self.check, tolerant=tolerant, near=known)
+            faces_left(
+                source,
+                made,
+                first=first,
+                second=self.check,
+                tolerant=tolerant,
+                near=self.trail.faces(),
+            )
         )
         if not left:
             return
+        self._known = True
         for number, boxes in left:
             for near in (number - 1, number, number + 1):
                 self._left.setdefault(near, []).extend(boxes)

@@ -25,11 +25,12 @@ _FoundFaces = tuple[Frame, Found, tuple[people.Box, ...] | None]
 Watcher = Callable[[Frame, Found], None]
 Kind = Literal["faces", "people", "background", "mask"]
 
-FACE_LOOKAHEAD = 15
+FACE_LOOKAHEAD = 21
 MASK_LOOKAHEAD = 6
 # Measured (docs/people.md): a strong look at every third frame and a fast one at the others leaves as
 # few faces open as a strong look at each.
 EVERY, BETWEEN = 3, "blazeface"
+GLANCED, LOOKED = "selfie", "pose"
 MISSED = "people whom every detector missed in a frame and its neighbours"
 
 
@@ -116,11 +117,10 @@ class Region:
     def lookahead(self) -> int:
         if self.import_boxes is not None or self.kind == "mask":
             return 0
-        return {
-            "faces": FACE_LOOKAHEAD,
-            "background": MASK_LOOKAHEAD,
-            "people": MASK_LOOKAHEAD + FACE_LOOKAHEAD,
-        }[self.kind]
+        # whether a frame is the last one, which is always looked at, is known one frame later
+        skips = int(self.every != 1)
+        faces, masks = FACE_LOOKAHEAD + skips, MASK_LOOKAHEAD + skips
+        return {"faces": faces, "background": masks, "people": masks + faces}[self.kind]
 
     @property
     def reads_beside(self) -> bool:
@@ -180,9 +180,7 @@ class Region:
             )
         if self.kind == "faces":
             return _without_faces(self._faces(frames, self.detector))
-        masks = people.person_masks(
-            frames, self._segmenter(), policy=self.on_miss, lookahead=MASK_LOOKAHEAD
-        )
+        masks = self._masks(frames)
         self.streams.append(masks)
         return _without_faces(masks) if self.kind == "background" else self._with_faces(masks)
 
@@ -222,12 +220,23 @@ class Region:
                 None if alone else faces.boxes,
             )
 
-    def _segmenter(self) -> people.PersonSegmenter:
-        if self.detector is None:
-            return people.person_segmenter()
-        if isinstance(self.detector, str):
-            return people.person_segmenter(self.detector)
-        return self.detector  # type: ignore[return-value]
+    def _masks(self, frames: Iterable[Frame]) -> people.MaskStream:
+        every, between, segmenter = 1, None, self.detector
+        if segmenter is None:
+            # the outline of everybody at once is cheap, a mask a person is not
+            between = people.person_segmenter(GLANCED)
+            segmenter = people.person_segmenter(f"{GLANCED}+{LOOKED}")
+            every = min(self.every or 1, MASK_LOOKAHEAD)
+        elif isinstance(segmenter, str):
+            segmenter = people.person_segmenter(segmenter)
+        return people.person_masks(
+            frames,
+            segmenter,  # type: ignore[arg-type]
+            every=every,
+            between=between,
+            policy=self.on_miss,
+            lookahead=MASK_LOOKAHEAD,
+        )
 
 
 def boxes_place(boxes: tuple[people.Box, ...], blank: bool, width: int, height: int) -> Place:
