@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -138,3 +139,13 @@ def test_tracks_leave_no_face_open_that_any_detector_sees(
                 assert max((box.covers(face) for box in tracked.boxes), default=0) > 0.3
     assert seen >= 2
     assert stream.status.looked_at == 6
+
+
+def test_threads_that_look_together_find_what_one_finds(crowd: Image, centerface: Any) -> None:
+    """Each thread gets an interpreter of its own: no answer is mixed with another picture's."""
+    pictures = [np.ascontiguousarray(np.roll(crowd, 40 * n, axis=1)) for n in range(4)]
+    alone = [centerface.detect(picture) for picture in pictures]
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(centerface.detect, pictures * 2))
+    assert together == alone * 2
+    assert len({len(boxes) for boxes in alone} | {alone[0][0].x0, alone[1][0].x0}) > 1

@@ -13,6 +13,7 @@ from sfumato.people._box_stream import BoxStream, track_boxes
 from sfumato.people._boxes import Box, box_mask, hull, iou, suppress, unite
 from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco
 from sfumato.people._contact_sheet import ContactSheet, contact_sheet, draw
+from sfumato.people._litert import threads
 from sfumato.people._mask_stream import MaskStream, TrackedMask, person_masks
 from sfumato.people._mask_video import MaskVideoWriter, read_mask_video
 from sfumato.people._pose_stream import PoseStream, TrackedPoses, poses
@@ -80,6 +81,7 @@ __all__ = [
     "read_coco",
     "read_mask_video",
     "suppress",
+    "threads",
     "track_boxes",
     "unite",
 ]

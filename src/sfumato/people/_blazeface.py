@@ -39,6 +39,7 @@ class BlazeFace:
     """
 
     device = DEVICE
+    at_once = True
 
     def __init__(
         self,

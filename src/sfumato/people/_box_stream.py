@@ -8,6 +8,9 @@ from typing import Self
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame
+from sfumato.people._boxes import Box
+from sfumato.people._litert import threads
+from sfumato.people._looks import looked_at, with_last
 from sfumato.people._protocols import FaceDetector, PersonDetector
 from sfumato.people._status import DetectorStatus, OnMiss, Review
 from sfumato.people._tracker import BoxTracker, TrackedBox, TrackedBoxes
@@ -19,6 +22,8 @@ _GLANCE_HOLD = 2
 
 class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
     """Iterates over (frame, boxes); at most ``lookahead`` + 2 frames are in memory.
+
+    Detectors that say so (``at_once``) look at as many frames at the same time as there are cores.
 
     ``status`` counts along; ``review`` is complete once the stream is exhausted.
     """
@@ -40,7 +45,10 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
                 f"Expected every >= 1, hold >= 0 and a lookahead of at least every, got every "
                 f"{every}, hold {hold}, lookahead {lookahead}: a skipped frame needs the next look."
             )
-        self.lookahead = lookahead + (every > 1)
+        asked = [one for one in (detector, between) if one is not None]
+        alone = not all(getattr(one, "at_once", False) for one in asked)
+        self._workers = 1 if alone else threads()
+        self.lookahead = lookahead + (every > 1) + (0 if alone else self._workers)
         name = detector.name
         if every > 1:
             name += f" every {every} frames" + (f", {between.name} between" if between else "")
@@ -64,38 +72,33 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
 
     def _run(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, TrackedBoxes]]:
         waiting: deque[Frame] = deque()
-        for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
+        for frame, (found, glanced) in looked_at(self._turns(frames), self._look, self._workers):
             waiting.append(frame)
-            # the last frame is always looked at: nothing after it could lead back to it
-            look = index % self._every == 0 or last
-            self._tracker.push(self._detector.detect(frame.image) if look else None)
-            glance = None if look or self._between is None else self._between.detect(frame.image)
-            self._glances.push(glance)
+            self._tracker.push(found)
+            self._glances.push(glanced)
             for answer in self._united():
                 yield waiting.popleft(), answer
         for answer in self._united(finished=True):
             yield waiting.popleft(), answer
         self._tracker.review.close()
 
+    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, bool]]:
+        """Every frame, and whether it is one to look at."""
+        for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
+            # the last frame is always looked at: nothing after it could lead back to it
+            yield frame, index % self._every == 0 or last
+
+    def _look(self, frame: Frame, turn: bool) -> tuple[list[Box] | None, list[Box] | None]:
+        """What a look finds, or what a glance does."""
+        if turn:
+            return self._detector.detect(frame.image), None
+        return None, None if self._between is None else self._between.detect(frame.image)
+
     def _united(self, *, finished: bool = False) -> Iterator[TrackedBoxes]:
         pairs = zip(self._tracker.answers(finished), self._glances.answers(finished), strict=True)
         for looks, glances in pairs:
             more = (TrackedBox(one.box, -1 - one.track, one.state) for one in glances.tracked)
             yield TrackedBoxes(looks.index, (*looks.tracked, *more), looks.blank)
-
-
-def with_last(frames: Iterable[Frame], ask: bool) -> Iterator[tuple[Frame, bool]]:
-    """Every frame, and whether it is the last one: known one frame later, so only if asked."""
-    held: Frame | None = None
-    for frame in frames:
-        if not ask:
-            yield frame, False
-            continue
-        if held is not None:
-            yield held, False
-        held = frame
-    if held is not None:
-        yield held, True
 
 
 def track_boxes(

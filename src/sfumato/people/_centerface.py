@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock
 
 import cv2
 import numpy as np
@@ -38,6 +39,7 @@ class CenterFace:
     """
 
     device = DEVICE
+    at_once = True
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class CenterFace:
         self._threshold, self._margin = threshold, margin
         self._graph = read_graph(store.path("centerface", offline=offline))
         self._models: OrderedDict[tuple[int, int], LiteRtModel] = OrderedDict()
+        self._choosing = Lock()
 
     def detect(self, image: Image) -> list[Box]:
         height, width = image.shape[:2]
@@ -95,12 +98,13 @@ class CenterFace:
         return [box.scale(self._margin) for box in boxes]
 
     def _model(self, size: tuple[int, int]) -> LiteRtModel:
-        if size not in self._models:
-            self._models[size] = LiteRtModel(convert(self._graph, size, _OUTPUTS))
-            if len(self._models) > _SIZES_KEPT:
-                self._models.popitem(last=False)
-        self._models.move_to_end(size)
-        return self._models[size]
+        with self._choosing:
+            if size not in self._models:
+                self._models[size] = LiteRtModel(convert(self._graph, size, _OUTPUTS))
+                if len(self._models) > _SIZES_KEPT:
+                    self._models.popitem(last=False)
+            self._models.move_to_end(size)
+            return self._models[size]
 
     @staticmethod
     def _decode(

@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,22 +16,32 @@ import numpy.typing as npt
 from sfumato import store
 
 DEVICE = "cpu (LiteRT)"
+_ERROR_STREAM = Lock()  # one thread at a time may turn it away
 
 
 class LiteRtModel:
-    """A model of the store by its name, or one built here; not for several threads at once."""
+    """A model of the store by its name, or one built here.
+
+    Threads may run it at the same time: each gets an interpreter of its own, made when it is needed.
+    """
 
     def __init__(self, model: str | bytes, *, offline: bool = False) -> None:
-        from ai_edge_litert.interpreter import Interpreter
-
-        content = (
+        self._content = (
             model if isinstance(model, bytes) else store.path(model, offline=offline).read_bytes()
         )
+        first = self._interpreter()
+        self._input = first.get_input_details()[0]
+        self._outputs = first.get_output_details()
+        self._idle: SimpleQueue[Any] = SimpleQueue()
+        self._idle.put(first)
+
+    def _interpreter(self) -> Any:
+        from ai_edge_litert.interpreter import Interpreter
+
         with _quiet():
-            self._interpreter = Interpreter(model_content=content, num_threads=min(4, threads()))
-            self._interpreter.allocate_tensors()
-        self._input = self._interpreter.get_input_details()[0]
-        self._outputs = self._interpreter.get_output_details()
+            made = Interpreter(model_content=self._content, num_threads=min(4, threads()))
+            made.allocate_tensors()
+        return made
 
     @property
     def input_size(self) -> tuple[int, int]:
@@ -38,23 +50,30 @@ class LiteRtModel:
 
     def __call__(self, picture: npt.NDArray[np.float32]) -> list[npt.NDArray[Any]]:
         """Run on one (height, width, 3) float picture; the arrays of all outputs, in their order."""
-        self._interpreter.set_tensor(self._input["index"], picture[None])
-        self._interpreter.invoke()
-        return [self._interpreter.get_tensor(output["index"])[0] for output in self._outputs]
+        try:
+            interpreter = self._idle.get_nowait()
+        except Empty:
+            interpreter = self._interpreter()
+        interpreter.set_tensor(self._input["index"], picture[None])
+        interpreter.invoke()
+        found = [interpreter.get_tensor(output["index"])[0] for output in self._outputs]
+        self._idle.put(interpreter)
+        return found
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep the runtime's start-up notes off the error stream; its errors come as exceptions."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+    with _ERROR_STREAM:
+        sys.stderr.flush()
+        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            os.close(nowhere)
 
 
 def threads() -> int:

@@ -21,7 +21,7 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame
-from sfumato.people._box_stream import with_last
+from sfumato.people._looks import with_last
 from sfumato.people._protocols import Mask, PersonSegmenter
 from sfumato.people._status import DetectorStatus, OnMiss, Review
 from sfumato.people._tracker import MissedPersonError, Seen

@@ -60,7 +60,10 @@ class Pose:
 
 @runtime_checkable
 class FaceDetector(Protocol):
-    """Finds faces in one picture."""
+    """Finds faces in one picture.
+
+    One whose attribute ``at_once`` is true may be asked by several threads at the same time.
+    """
 
     name: str
     device: str

@@ -140,6 +140,7 @@ class UnitedDetector:
         self.parts = tuple(parts)
         self.name = "+".join(part.name for part in parts)
         self.device = ", ".join(dict.fromkeys(part.device for part in parts))
+        self.at_once = all(getattr(part, "at_once", False) for part in parts)
 
     def detect(self, image: Image) -> list[Box]:
         return unite(box for part in self.parts for box in part.detect(image))

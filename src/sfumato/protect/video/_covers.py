@@ -16,7 +16,7 @@ from sfumato.protect.video._region import Place
 
 # Ilic et al. 2022 and the Video-DPRP paper: what their tables call face blurring.
 PUBLISHED_KERNEL, PUBLISHED_SIGMA = 21, 10.0
-_SMALL = 24  # a place is blurred at this size: strong blur needs no more
+_SMALL = 12  # a place is blurred at this size: strong blur needs no more
 
 
 def _put(part: Image, covered: Image, mask: people.Mask) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,7 @@ import cv2
 import numpy as np
 
 from sfumato import people
-from sfumato.media import IMAGE_SUFFIXES, Frame, read_image
+from sfumato.media import IMAGE_SUFFIXES, Frame, ahead, read_image
 from sfumato.protect._method import ProtectError
 
 Found = people.TrackedBoxes | people.TrackedMask
@@ -27,6 +28,7 @@ Kind = Literal["faces", "people", "background", "mask"]
 
 FACE_LOOKAHEAD = 21
 MASK_LOOKAHEAD = 6
+_AHEAD = 2
 # Measured (docs/people.md): a strong look at every third frame and a fast one at the others leaves as
 # few faces open as a strong look at each.
 EVERY, BETWEEN = 3, "blazeface"
@@ -119,8 +121,9 @@ class Region:
             return 0
         # whether a frame is the last one, which is always looked at, is known one frame later
         skips = int(self.every != 1)
-        faces, masks = FACE_LOOKAHEAD + skips, MASK_LOOKAHEAD + skips
-        return {"faces": faces, "background": masks, "people": masks + faces}[self.kind]
+        faces, masks = FACE_LOOKAHEAD + skips + people.threads(), MASK_LOOKAHEAD + skips
+        whole = masks + _AHEAD + 2 + faces
+        return {"faces": faces, "background": masks, "people": whole}[self.kind]
 
     @property
     def reads_beside(self) -> bool:
@@ -204,9 +207,11 @@ class Region:
         waiting: deque[people.TrackedMask] = deque()
 
         def frames() -> Iterator[Frame]:
-            for frame, found in masks:
-                waiting.append(found)
-                yield frame
+            # masks are made in a thread of their own while faces are looked for
+            with closing(ahead(masks, _AHEAD)) as made:
+                for frame, found in made:
+                    waiting.append(found)
+                    yield frame
 
         # a segmenter of one's own comes without faces: then it alone is asked
         alone = not (self.detector is None or isinstance(self.detector, str))
