@@ -11,6 +11,7 @@ from sfumato.data._joints import COCO, LSP, MPII, mirror_order, translate, vocab
 from sfumato.data._pose import (
     Person,
     PoseRecords,
+    box_of,
     coco_keypoints,
     human_art,
     lsp,
@@ -36,7 +37,9 @@ from sfumato.data._problems import Problems
 from sfumato.data._records import ArrayRecords, Record, Records, RecordsError, Subset
 from sfumato.data._rooms import UtdMhad, airtlab, utd_mhad
 from sfumato.data._sensors import Windows, magnitudes, motion_sense, sisfall, windows_of
+from sfumato.data._skeletons import draw_skeletons, limbs
 from sfumato.data._stage import StagedFolder, staged
+from sfumato.data._staged_people import StagedPeople, staged_people
 from sfumato.data._videos import Sampling, VideoItem, VideoRecords, sampled_frames, video_folder
 
 __all__ = [
@@ -58,6 +61,7 @@ __all__ = [
     "Sampling",
     "Spoken",
     "StagedFolder",
+    "StagedPeople",
     "Subset",
     "UtdMhad",
     "VideoItem",
@@ -66,11 +70,14 @@ __all__ = [
     "Windows",
     "airtlab",
     "audio_mnist",
+    "box_of",
     "celeba",
     "coco_keypoints",
+    "draw_skeletons",
     "hmdb51",
     "human_art",
     "kinetics",
+    "limbs",
     "log_mel",
     "lsp",
     "lsp_visibility",
@@ -89,6 +96,7 @@ __all__ = [
     "sampled_frames",
     "sisfall",
     "staged",
+    "staged_people",
     "torso_size",
     "toyota_smarthome",
     "translate",

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sfumato.data._joints import Joints, mirror_order
 from sfumato.data._pose import PoseRecords
 from sfumato.data._records import Record, RecordsError
+from sfumato.data._staged_people import StagedPeople
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -71,7 +72,10 @@ class PersonCrops:
     """
 
     def __init__(
-        self, records: PoseRecords, size: tuple[int, int] = (256, 192), people: int = 1
+        self,
+        records: PoseRecords | StagedPeople,
+        size: tuple[int, int] = (256, 192),
+        people: int = 1,
     ) -> None:
         if people < 1:
             raise RecordsError(f"Expected at least one person a record, got {people}.")
