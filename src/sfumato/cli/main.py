@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "methods": ("methods", "Every method with its guarantee and its cost."),
     "models": ("models", "The model store: list and pull."),
     "stage": ("stage", "Synthetic recordings with full ground truth: make."),
+    "predict": ("predict", "Draw the skeletons that a trained pose model finds."),
     "protect": ("protect", "Recordings that may be released, each with its privacy card."),
     "report": ("report", "One HTML page: promises, attacks, usefulness, gaps."),
     "train": ("train", "Train a model under a privacy plan."),

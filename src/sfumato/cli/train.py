@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,9 @@ def train(
     keep_freed_memory()
     with _Bar(job.plan.steps, hidden=as_json) as bar:
         spend = spending(ledger, dataset, key=key or job.key, acknowledged=acknowledge_no_guarantee)
-        run, card = run_job(job, resume=resume, force=force, progress=bar, spend=spend)
+        run, card = run_job(
+            job, resume=resume, force=force, progress=bar, spend=spend, tell=_annotations
+        )
     if card is None:
         return
     last = run.history[-1] if run.history else {}
@@ -77,14 +80,21 @@ def train(
     )
 
 
+def _annotations(wrong: str) -> None:
+    print(f"Annotations that could not be used:\n{wrong}", file=sys.stderr)
+
+
 def _scored(last: dict[str, Any]) -> list[str]:
-    """Top-1, mean per-class accuracy and a bar for each class."""
+    """Top-1, mean per-class accuracy and a bar for each class; for pose, PCK and its joints."""
     if "held_out_accuracy" not in last:
         return ["Held-out accuracy: not measured (name held_out in the file)."]
-    lines = [
-        f"Held-out accuracy: {100 * last['held_out_accuracy']:.1f} %, mean over classes "
-        f"{100 * last['held_out_mean_class_accuracy']:.1f} %."
-    ]
+    if "held_out_measure" in last:
+        lines = [f"Held-out {last['held_out_measure']}: {100 * last['held_out_accuracy']:.1f} %."]
+    else:
+        lines = [
+            f"Held-out accuracy: {100 * last['held_out_accuracy']:.1f} %, mean over classes "
+            f"{100 * last['held_out_mean_class_accuracy']:.1f} %."
+        ]
     per_class = last["held_out_per_class"]
     width = max(map(len, per_class))
     for name, value in per_class.items():

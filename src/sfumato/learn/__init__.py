@@ -17,7 +17,9 @@ from sfumato.learn._job import Job, describe, make_job, run_job, together, words
 from sfumato.learn._methods import METHODS, PRESETS, Method, MethodError, Preset, plan_for
 from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule, Sgd
 from sfumato.learn._plan import Plan, PlanError
-from sfumato.learn._prepare import AsIs, Preparation, PreparationError, VideoClips
+from sfumato.learn._pose import PoseLoss, SkeletonFinder
+from sfumato.learn._pose_job import read_skeleton_finder
+from sfumato.learn._prepare import AsIs, Pictures, Preparation, PreparationError, VideoClips
 from sfumato.learn._probe import RouteChoice, route_of
 from sfumato.learn._projector import Projector, ProjectorError, Subspace
 from sfumato.learn._sampling import OwnersError
@@ -61,9 +63,11 @@ __all__ = [
     "Optimizer",
     "OptimizerError",
     "OwnersError",
+    "Pictures",
     "Pixelate",
     "Plan",
     "PlanError",
+    "PoseLoss",
     "Preparation",
     "PreparationError",
     "Preset",
@@ -78,6 +82,7 @@ __all__ = [
     "Schedule",
     "Scores",
     "Sgd",
+    "SkeletonFinder",
     "Speed",
     "SpeedError",
     "Subspace",
@@ -95,6 +100,7 @@ __all__ = [
     "parse_config",
     "plan_for",
     "read_config",
+    "read_skeleton_finder",
     "route_of",
     "run_job",
     "together",

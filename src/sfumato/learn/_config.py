@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sfumato.errors import SfumatoError
 from sfumato.learn._methods import METHODS, PRESETS
+from sfumato.models import POSE_BACKBONES
 
 
 class ConfigError(SfumatoError):
@@ -23,7 +24,10 @@ class _Strict(BaseModel):
 class DataConfig(_Strict):
     """Where recordings come from; ``synthetic`` makes its own."""
 
-    kind: Literal["synthetic", "stage", "folder", "utd-mhad", "ucf101", "hmdb51"] = "synthetic"
+    kind: Literal[
+        "synthetic", "stage", "folder", "utd-mhad", "ucf101", "hmdb51",
+        "staged-people", "lsp", "coco", "mpii", "human-art",
+    ] = "synthetic"  # fmt: skip
     path: Path | None = None
     masks: Path | None = None
     split: str | None = None
@@ -52,13 +56,32 @@ class ProjectorConfig(_Strict):
 
 
 class ModelConfig(_Strict):
-    name: Literal["video-vit", "mvit_v2_s", "mvit_b"] = "video-vit"
+    name: Literal[
+        "video-vit", "mvit_v2_s", "mvit_b",
+        "tiny-vit-5m", "tiny-vit-11m", "tiny-vit-21m", "efficientnet-lite0",
+    ] = "video-vit"  # fmt: skip
     weights: Path | None = None
+    # ImageNet weights from the model store, where it has them
+    pretrained: bool = False
+    # BatchNorm mixes records: its statistics stay fixed, or GroupNorm takes its place
+    norms: Literal["frozen", "group"] = "frozen"
     trainable: Literal["everything", "head", "last-norms", "norms", "last-stage"] = "everything"
     tubelet: tuple[int, int, int] = (2, 8, 8)
     width: int = 48
     depth: int = 2
     heads: int = 3
+
+
+class PoseConfig(_Strict):
+    """Joints instead of classes: which ones, how many people of a picture, and SimCC's bins."""
+
+    joints: Literal["lsp", "mpii", "coco"] = "mpii"
+    # crops of a picture's largest people; they are one record, and clipped together
+    people: int = Field(default=1, ge=1)
+    # one record a person box: a weaker promise, which the card names
+    per_person: bool = False
+    split: float = Field(default=2.0, ge=1)
+    sigma: float = Field(default=6.0, ge=0)
 
 
 class InputConfig(_Strict):
@@ -113,6 +136,7 @@ class TrainConfig(_Strict):
     view: ViewConfig | None = None
     projector: ProjectorConfig | None = None
     model: ModelConfig = ModelConfig()
+    pose: PoseConfig | None = None
     input: InputConfig = InputConfig()
     privacy: PrivacyConfig = PrivacyConfig()
     training: TrainingConfig = TrainingConfig()
@@ -163,9 +187,33 @@ def parse_config(values: dict[str, Any]) -> TrainConfig:
         place = ".".join(str(part) for part in first["loc"])
         hint = " (unknown key)" if first["type"] == "extra_forbidden" else ""
         raise ConfigError(f"Expected {place} to be right{hint}, but: {first['msg']}.") from None
+    _check_pose(config)
     if config.method not in METHODS:
         raise ConfigError(f"Expected a method out of {', '.join(METHODS)}, got {config.method!r}.")
     return config
+
+
+_POSE_DATA = {"staged-people", "lsp", "coco", "mpii", "human-art"}
+
+
+def _check_pose(config: TrainConfig) -> None:
+    """Data, model and the section ``pose`` belong together."""
+    wanted = config.pose is not None
+    public = None if config.projector is None else config.projector.public
+    sources = [asked for asked in (config.data, config.held_out, public) if asked is not None]
+    named = [(f"data.kind {asked.kind}", asked.kind in _POSE_DATA) for asked in sources]
+    named.append((f"model.name {config.model.name}", config.model.name in POSE_BACKBONES))
+    for name, fits in named:
+        if fits != wanted:
+            raise ConfigError(
+                f"Expected people with joints, a pose model and the section pose together, got {name} "
+                f"{'with' if wanted else 'without'} the section pose."
+            )
+    if config.pose is not None and config.pose.per_person and config.pose.people > 1:
+        raise ConfigError(
+            "Expected pose.people 1 with pose.per_person, where a record is one person box, "
+            f"got {config.pose.people}."
+        )
 
 
 def _with_preset(values: dict[str, Any], name: str) -> dict[str, Any]:
@@ -174,7 +222,7 @@ def _with_preset(values: dict[str, Any], name: str) -> dict[str, Any]:
                 "schedule": preset.schedule, "epochs": preset.epochs}  # fmt: skip
     if "steps" in (values.get("training") or {}):
         del training["epochs"]
-    size = {"frames": preset.frames, "height": preset.size, "width": preset.size}
+    size = {"frames": preset.frames, "height": preset.size, "width": preset.width or preset.size}
     return {
         "method": preset.method,
         **values,

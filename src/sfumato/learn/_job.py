@@ -34,9 +34,17 @@ from sfumato.learn._features import Blur, FeatureMap, LowFrequency, Pixelate
 from sfumato.learn._methods import METHODS, PRESETS, plan_for
 from sfumato.learn._optimizers import Adam, Optimizer, Schedule, Sgd
 from sfumato.learn._plan import Plan
-from sfumato.learn._prepare import VideoClips
+from sfumato.learn._pose_job import (
+    made_up_people,
+    pose_loss,
+    pose_model,
+    pose_records,
+    what_was_wrong,
+)
+from sfumato.learn._prepare import Pictures, VideoClips
 from sfumato.learn._probe import route_of
 from sfumato.learn._projector import Subspace
+from sfumato.learn._routes import Loss
 from sfumato.learn._speed import Speed
 from sfumato.learn._step import PrivateStep
 from sfumato.learn._streams import Streams
@@ -89,8 +97,9 @@ def make_job(config: TrainConfig) -> Job:
         raise ConfigError("Expected either training.steps or training.epochs, got both or neither.")
     steps = settings.steps or max(1, round((settings.epochs or 0) * records / settings.batch))
     view = _view(config)
+    clips = settings.clips if config.pose is None else config.pose.people
     more: dict[str, Any] = {
-        "records": records, "batch": settings.batch, "steps": steps, "clips": settings.clips,
+        "records": records, "batch": settings.batch, "steps": steps, "clips": clips,
         "public_view": view, "projector": _subspace(config),
     }  # fmt: skip
     if config.method != "sgd":
@@ -103,7 +112,8 @@ def make_job(config: TrainConfig) -> Job:
             more["unit"] = config.privacy.unit
         elif view is None and not METHODS[config.method].person:
             more["unit"] = "record"
-            chosen.append("unit record: people with several records are not covered as a whole")
+            chosen.append(f"unit record{_what_a_record_is(config)}: people with several records are "
+                          "not covered as a whole")  # fmt: skip
     if METHODS[config.method].private:
         if config.privacy.epsilon is None:
             raise ConfigError(f"Expected privacy.epsilon with {config.method}, got none.")
@@ -125,8 +135,11 @@ def run_job(
     force: bool = False,
     progress: Callable[[Progress], None] | None = None,
     spend: Callable[[Guarantee | NoGuarantee], AbstractContextManager[object]] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> tuple[Run, Path | None]:
     """Train, then write model, card, history and settings; the card's path is None off rank 0.
+
+    ``tell`` is told which annotations could not be used: for the operator, never for an output.
 
     ``spend`` is entered with the promise before any noise is drawn and left before the model can
     be seen (the ledger's reservation and commit).
@@ -142,6 +155,9 @@ def run_job(
                 events.unlink()
         folder.mkdir(parents=True, exist_ok=True)
     records = load_records(config.data, config)
+    wrong = what_was_wrong(records)
+    if tell is not None and wrong is not None:
+        tell(wrong)
     held_out = None if config.held_out is None else load_records(config.held_out, config)
     model = build_model(config, len(records.classes))
     start = time.monotonic()
@@ -156,7 +172,7 @@ def run_job(
             model, records, job.plan, speed=_speed(config), optimizer=_optimizer(config),
             checkpoint=checkpoint, resume=resume,
             checkpoint_every=config.training.checkpoint_every,
-            prepare=preparation(config), held_out=held_out,
+            loss=loss_of(config), prepare=preparation(config), held_out=held_out,
             evaluate_every=config.training.evaluate_every, progress=show,
             operator=log, show_private_loss=config.private_loss != "hidden",
             shared_records=config.shared_records, randomness=source,
@@ -223,6 +239,7 @@ def _write(job: Job, run: Run, seconds: float) -> Path:
                 "noise_multiplier": plan.noise_multiplier, "sampling_rate": plan.sampling_rate,
                 "trainable": config.model.trainable, "optimizer": config.training.optimizer,
                 "private_loss": config.private_loss,
+                **({} if config.pose is None else {"record": _what_a_record_is(config).strip(" ()")}),
             },
             temporary_files=("checkpoints and, with a frozen trunk, a cache of features (mode 0600)",),
         )  # fmt: skip
@@ -246,7 +263,7 @@ def describe(job: Job) -> dict[str, Any]:
     trial = Plan(**{**_fields(plan), "records": size, "batch": size, "projector": None})
     streams = Streams(model, made_up, trial, preparation(config))
     units: list[tuple[int, ...]] = [(index,) for index in range(size)]
-    step = PrivateStep(model, cross_entropy, trial, streams, units, size,
+    step = PrivateStep(model, loss_of(config), trial, streams, units, size,
                        randomness=Randomness(), speed=_speed(config))  # fmt: skip
     step.take()
     start = time.perf_counter()
@@ -278,6 +295,8 @@ def words(job: Job, said: dict[str, Any]) -> list[str]:
 
 def build_model(config: TrainConfig, classes: int) -> nn.Module:
     """A fresh model (weights drawn from no private thing), with the chosen layers trainable."""
+    if config.pose is not None:
+        return pose_model(config)
     chosen, seen = config.model, config.input
     if chosen.name == "video-vit":
         model: nn.Module = VideoViT(
@@ -295,6 +314,8 @@ def build_model(config: TrainConfig, classes: int) -> nn.Module:
 
 def load_records(data: DataConfig, config: TrainConfig) -> Records:
     """Recordings with labels."""
+    if config.pose is not None:
+        return pose_records(data, config)
     seen = config.input
     if data.kind == "synthetic":
         return moving_squares(
@@ -313,7 +334,21 @@ def load_records(data: DataConfig, config: TrainConfig) -> Records:
     return loader(data.path, data.split or "train", sampling=sampling)
 
 
-def preparation(config: TrainConfig) -> VideoClips:
+def loss_of(config: TrainConfig) -> Loss:
+    return cross_entropy if config.pose is None else pose_loss(config)
+
+
+def _what_a_record_is(config: TrainConfig) -> str:
+    if config.pose is None:
+        return ""
+    if config.pose.per_person:
+        return " (one person box: other boxes of its picture may show the person too)"
+    return " (one picture with all its people)"
+
+
+def preparation(config: TrainConfig) -> VideoClips | Pictures:
+    if config.pose is not None:
+        return Pictures()
     seen = config.input
     return VideoClips(seen.frames, seen.height, seen.width, seen.mean, seen.deviation)
 
@@ -322,6 +357,8 @@ def _count(config: TrainConfig) -> int:
     """How many units the plan counts on: a declared constant, never the length of private data."""
     if config.privacy.records is not None:
         return config.privacy.records
+    if config.data.kind == "staged-people":
+        return config.data.clips
     if config.data.kind == "synthetic":
         person = METHODS[config.method].person
         return config.data.people if person else config.data.clips
@@ -376,6 +413,8 @@ def _optimizer(config: TrainConfig) -> Optimizer:
 
 
 def _made_up(config: TrainConfig, count: int) -> ArrayRecords:
+    if config.pose is not None:
+        return made_up_people(config, count)
     seen = config.input
     shape = (count, seen.frames, seen.height, seen.width)
     x = np.random.default_rng(0).integers(0, 256, (*shape, 3)).astype(np.uint8)

@@ -111,6 +111,7 @@ class Preset:
     clips: int = 1
     frames: int = 16
     size: int = 224
+    width: int | None = None  # as the size, unless it is said
 
 
 PRESETS: dict[str, Preset] = {
@@ -119,5 +120,5 @@ PRESETS: dict[str, Preset] = {
     "multiclip": Preset("multiclip", 8, 0.4, 0.01, 50, clips=3),
     "dp-sgd": Preset("dp-sgd", 8, 0.4, 0.01, 50),
     # the pose paper names neither its batch nor its rate; 64 is what its numbers fit (SOUNDNESS G7)
-    "pose": Preset("feature-projective", 64, 0.01, 0.01, 25),
+    "pose": Preset("feature-projective", 64, 0.01, 0.01, 25, size=256, width=192),
 }

@@ -89,3 +89,28 @@ class VideoClips:
     def _times(self, length: int, clip: int, clips: int) -> npt.NDArray[np.int64]:
         places = (np.arange(self.frames) + (clip + 0.5) / clips) / self.frames
         return np.minimum((places * length).astype(np.int64), length - 1)
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """A picture (H, W, 3) of bytes to (3, H, W), each channel scaled by constants (ImageNet's).
+
+    Several people of one picture come as (people, H, W, 3) and count as that many clips.
+    """
+
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    deviation: tuple[float, float, float] = (0.229, 0.224, 0.225)
+
+    def __call__(self, x: Array, clips: int) -> Tensor:
+        expected = 3 if clips == 1 else 4
+        if x.ndim != expected or x.shape[-1] != 3 or (clips > 1 and len(x) != clips):
+            raise PreparationError(
+                f"Expected {'a picture' if clips == 1 else f'{clips} pictures'} with 3 channels, "
+                f"got shape {x.shape}."
+            )
+        pixels = torch.from_numpy(np.ascontiguousarray(x)).float().div_(255)
+        scaled = (pixels - torch.tensor(self.mean)) / torch.tensor(self.deviation)
+        return scaled.movedim(-1, -3).contiguous()
+
+    def mask(self, mask: npt.NDArray[np.bool_], clips: int) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(mask))

@@ -37,6 +37,7 @@ class Streams:
         self._prepare, self._cache = prepare, cache
         self._facts: dict[int, tuple[bool, Any]] = {}
         self._last: tuple[int, Record] | None = None
+        self._clear: tuple[Records, Rows | None] | None = None
 
     def private(self, indices: Iterable[int]) -> Rows | None:
         """Rows of the given records; blank ones are left out, so they contribute exactly zero."""
@@ -55,12 +56,17 @@ class Streams:
         return self._rows(seen, [self._fact(index)[1] for index in chosen])
 
     def clear(self, records: Records) -> Rows | None:
-        """Rows of other, public records (the projector's), as the trained part sees them."""
-        chosen = [records[index] for index in range(len(records))]
-        seen: list[Any] = [self._prepare(record.x, self._plan.clips) for record in chosen]
-        if self._cache is not None:
-            seen = [self._cache.features(each) for each in seen]
-        return self._rows(seen, [record.y for record in chosen])
+        """Rows of other, public records (the projector's), as the trained part sees them.
+
+        They do not change while a run lasts (a trunk is frozen), so they are prepared once.
+        """
+        if self._clear is None or self._clear[0] is not records:
+            chosen = [records[index] for index in range(len(records))]
+            seen: list[Any] = [self._prepare(record.x, self._plan.clips) for record in chosen]
+            if self._cache is not None:
+                seen = [self._cache.features(each) for each in seen]
+            self._clear = (records, self._rows(seen, [record.y for record in chosen]))
+        return self._clear[1]
 
     def held_out(self, records: Records, indices: Iterable[int]) -> Rows | None:
         """Rows of held-out records, as the whole model sees them."""
