@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sfumato.audit import BayesAttacker, ProbeSettings
 from sfumato.bench import _pass_cases as cases
 from sfumato.bench import _pass_data, pass_
 from sfumato.bench._pass_measure import Effort
+from sfumato.bench._pass_pages import goal_lines
 from sfumato.data import ArrayRecords, Subset
 from sfumato.errors import SfumatoError
 from sfumato.protect.attributes import AttributesError, DonorSet, Pass, Training, read_table
@@ -54,7 +56,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_table_keeps_every_row_and_resumes(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = {"data": str(tiny), "keep": str(tmp_path / "kept"), "seeds": 1}
+    asked: dict[str, Any] = {"data": str(tiny), "keep": str(tmp_path / "kept"), "seeds": 1}
     empty = pass_.run(**asked, minutes=0)
     assert empty["cases"] == {}
     assert any("rows, for want of time" in note for note in empty["notes"])
@@ -81,7 +83,7 @@ def test_table_keeps_every_row_and_resumes(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a finished row was measured again")
 
-    for name in ("pass_row", "baseline_row", "reference"):
+    for name in ("pass_row", "baseline_row", "Reference"):
         monkeypatch.setattr(pass_, name, refuse)
     assert pass_.run(**asked, minutes=0) == result
 
@@ -117,7 +119,7 @@ def test_goals_are_judged_by_both_attackers() -> None:
         "mnag": {"exact": 60.0, "probe": 57.0},
     }
     result = {"cases": {"audio": {"rows": {"pass": {"0": row}}}}}
-    lines = {line[1]: line[-1] for line in pass_.pages.goal_lines(result)}
+    lines = {line[1]: line[-1] for line in goal_lines(result)}
     assert lines == {"gender": "not met", "digit": "met", "mNAG": "not met"}
 
 
@@ -146,8 +148,7 @@ def test_donors_can_be_mixed_by_class() -> None:
 
 @pytest.mark.real_data
 def test_motion_windows_of_train_and_test_share_no_sample(real_data: Path) -> None:
-    """Undo the log spectrum's loss of phase by the windows' own first rows: no value twice."""
-    train, test = _pass_data.motion_split(real_data / "sisfall")
+    train, test = _pass_data.SPLITS["motion"](real_data / "sisfall")
     assert 2.2 < len(train) / len(test) < 2.8
     for name in ("sex", "person", "activity"):
         assert set(train.attributes[name]) == set(test.attributes[name])
@@ -158,7 +159,7 @@ def test_motion_windows_of_train_and_test_share_no_sample(real_data: Path) -> No
 @pytest.mark.real_data
 def test_audiomnist_loses_gender_and_keeps_the_digit_within_a_few_steps(real_data: Path) -> None:
     """A fifth of the records, 256 donors, 40 steps: far from done, already far from the start."""
-    train, test = _pass_data.audio_split(real_data / "audiomnist")
+    train, test = _pass_data.SPLITS["audio"](real_data / "audiomnist")
     small = Subset(train, range(0, len(train), 5))
     tested = Subset(test, range(0, len(test), 5))
     names = ["gender", "digit"]

@@ -6,7 +6,7 @@ NAGs are in per cent of the way from guessing to the same attack on unprotected 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +22,8 @@ from sfumato.audit import (
     nag,
     probe,
     repeated_release,
-    unfinetuned,
 )
+from sfumato.audit._probe import score_probe, train_probe
 from sfumato.bench._pass_cases import Case
 from sfumato.bench._pass_data import Split, share_of
 from sfumato.data import ArrayRecords
@@ -51,11 +51,18 @@ class Effort:
     most_donors: int = 24_000
 
 
-def reference(case: Case, split: Split, effort: Effort) -> Row:
-    """The attack on unprotected records: where NAG is 100."""
-    train, test = split
-    found = probe(None, train, test, case.attributes, settings=effort.attack, together=True)
-    return {name: rounded(score) for name, score in found.scores.items()}
+class Reference:
+    """The classifier of unprotected records: where NAG is 100, and the one nobody adapted."""
+
+    def __init__(self, names: Sequence[str], split: Split, effort: Effort) -> None:
+        train, test = split
+        self._known = read_table(train, names)
+        self._tested = read_table(test, names, classes=self._known.classes)
+        self._network, _ = train_probe(None, self._known, effort.attack)
+
+    def on(self, protector: Obfuscation | None) -> dict[str, AttributeScores]:
+        """Its success on test records as ``protector`` releases them."""
+        return score_probe(self._network, protector, self._tested, self._known)
 
 
 def pass_row(
@@ -64,20 +71,18 @@ def pass_row(
     clear: Row,
     seed: int,
     effort: Effort,
-    *,
-    trained_attacker: bool = True,
+    plain: Callable[[], Reference] | None,
 ) -> Row:
-    """PASS, by the exact attacker and, if wanted, by a trained one and an un-finetuned classifier."""
+    """PASS, by the exact attacker and, with ``plain``, by a trained and an unadapted one."""
     train, test = split
     seen = share_of(train, case.share)
     method, seconds = fit_pass(case, seen, seed, effort)
     known = read_table(train, case.attributes)
     tested = read_table(test, case.attributes, classes=known.classes)
     found = _exact(case, method, known, tested, clear)
-    if trained_attacker:
+    if plain is not None:
         _probe_into(found, case, method, split, clear, effort)
-        plain = unfinetuned(method, train, test, case.useful, settings=effort.attack)
-        found["attackers"]["unfinetuned"] = _with_nag(plain.scores, clear)
+        _unfinetuned_into(found, case, method, clear, plain())
     return found | {"seconds": round(seconds, 1), "steps": method.training.steps}
 
 
@@ -103,7 +108,15 @@ def fit_pass(case: Case, train: ArrayRecords, seed: int, effort: Effort) -> tupl
     return method, time.perf_counter() - started
 
 
-def baseline_row(case: Case, name: str, split: Split, clear: Row, seed: int, effort: Effort) -> Row:
+def baseline_row(
+    case: Case,
+    name: str,
+    split: Split,
+    clear: Row,
+    seed: int,
+    effort: Effort,
+    plain: Callable[[], Reference],
+) -> Row:
     """An adversarial method: what its own adversary sees, and what a fresh attacker does."""
     train, test = split
     seen = share_of(train, case.share)
@@ -120,8 +133,7 @@ def baseline_row(case: Case, name: str, split: Split, clear: Row, seed: int, eff
         own[attribute] = measure.compute()
     found: Row = {"attackers": {"own": _with_nag(own, clear)}, "mnag": {}}
     _probe_into(found, case, method, split, clear, effort)
-    plain = unfinetuned(method, train, test, case.useful, settings=effort.attack)
-    found["attackers"]["unfinetuned"] = _with_nag(plain.scores, clear)
+    _unfinetuned_into(found, case, method, clear, plain())
     return found | {"seconds": round(seconds, 1)}
 
 
@@ -145,6 +157,14 @@ def _probe_into(
     scores |= probe(method, train, test, case.kept, settings=effort.attack, together=True).scores
     found["attackers"]["probe"] = _with_nag(scores, clear)
     found["mnag"]["probe"] = _mnag(case, found["attackers"]["probe"])
+
+
+def _unfinetuned_into(
+    found: Row, case: Case, method: Obfuscation, clear: Row, plain: Reference
+) -> None:
+    scores = plain.on(method)
+    kept = {name: scores[name] for name in case.useful}
+    found["attackers"]["unfinetuned"] = _with_nag(kept, clear)
 
 
 def _exact(case: Case, method: Pass, known: Table, tested: Table, clear: Row) -> Row:

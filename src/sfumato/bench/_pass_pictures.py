@@ -10,8 +10,9 @@ import numpy as np
 import torch
 
 from sfumato import protect
-from sfumato.bench._pass_data import Split, faces_of, picture_features
+from sfumato.bench._pass_data import Split, faces_of
 from sfumato.data import utkface
+from sfumato.protect.attributes import picture_features
 from sfumato.protect.attributes.baselines import PictureMethod
 
 # The paper states no epsilon. Each is set so that a face can just be made out: what they promise

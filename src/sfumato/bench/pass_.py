@@ -11,17 +11,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sfumato.bench import _pass_pages as pages
 from sfumato.bench._cells import Cells, Row
 from sfumato.bench._pass_cases import COMBINATIONS, GOALS, MAIN, MORE_DATA, SEEDS, Case
-from sfumato.bench._pass_data import FOLDERS, SPLITS, Split, find_folders, rows
-from sfumato.bench._pass_measure import Effort, baseline_row, pass_row, reference, released_row
+from sfumato.bench._pass_data import FOLDERS, SPLITS, Split, find_folders
+from sfumato.bench._pass_measure import (
+    Effort,
+    Reference,
+    baseline_row,
+    pass_row,
+    released_row,
+    rounded,
+)
 from sfumato.bench._pass_pictures import PICTURE_METHODS, released_faces
 from sfumato.errors import SfumatoError
+from sfumato.protect.attributes import chosen_rows
 from sfumato.protect.attributes.baselines import BASELINES, GameSettings
 
 PARTS = ("goals", "baselines", "pictures", "more-data", "combinations")
@@ -101,6 +109,7 @@ class TableRun:
         self.missing = 0
         self._until = None if minutes is None else time.monotonic() + 60 * minutes
         self._loaded: tuple[str, Split] | None = None
+        self._plain: tuple[tuple[str, tuple[str, ...]], Reference] | None = None
 
     def take(self, case: Case, wanted: Wanted, *, trained_attacker: bool = True) -> None:
         """Measure one row, or read it, or count it as missing."""
@@ -108,16 +117,14 @@ class TableRun:
             return
         settings = {"case": asdict(case), "effort": asdict(self.effort), "quick": self.quick}
         cells = Cells("pass", settings, self.keep)
-        shared = replace(case, useful=(), private=case.attributes, hidden=(), donors=0, share=1.0,
-                         settings={}, training={}, donor_mix=None)  # fmt: skip
-        clear_cells = Cells("pass", settings | {"case": asdict(shared)}, self.keep)
+        clear_cells = Cells(
+            "pass", settings | {"case": [case.source, sorted(case.attributes)]}, self.keep
+        )
         late = self._until is not None and time.monotonic() >= self._until
         if late and not (clear_cells.path("clear").is_file() and cells.path(wanted.key).is_file()):
             self.missing += 1
             return
-        clear = clear_cells.done(
-            "clear", lambda: self._sized(reference(case, self._split(case), self.effort), case)
-        )
+        clear = clear_cells.done("clear", lambda: self._sized(case))
         measure = self._measure(case, wanted, clear["scores"], trained_attacker)
         row = cells.done(wanted.key, measure)
         entry = self.cases.setdefault(
@@ -128,15 +135,22 @@ class TableRun:
     def _measure(self, case: Case, wanted: Wanted, clear: Row, trained: bool) -> Callable[[], Row]:
         seed, effort = wanted.seed, self.effort
         if wanted.method == "pass":
-            return lambda: pass_row(
-                case, self._split(case), clear, seed, effort, trained_attacker=trained
-            )
+            plain = (lambda: self._reference(case)) if trained else None
+            return lambda: pass_row(case, self._split(case), clear, seed, effort, plain)
         if wanted.method in PICTURE_METHODS:
             folder, step = self.folders[case.source], _QUICK_STEP if self.quick else 1
             return lambda: released_row(
                 case, released_faces(folder, wanted.method, seed, step), clear, effort
             )
-        return lambda: baseline_row(case, wanted.method, self._split(case), clear, seed, effort)
+        return lambda: baseline_row(
+            case,
+            wanted.method,
+            self._split(case),
+            clear,
+            seed,
+            effort,
+            lambda: self._reference(case),
+        )
 
     def _split(self, case: Case) -> Split:
         if self._loaded is None or self._loaded[0] != case.source:
@@ -146,8 +160,17 @@ class TableRun:
             self._loaded = (case.source, (train, test))
         return self._loaded[1]
 
-    def _sized(self, scores: Row, case: Case) -> Row:
+    def _reference(self, case: Case) -> Reference:
+        """One a data set: every task on it attacks the same attributes."""
+        names = tuple(sorted(case.attributes))
+        if self._plain is None or self._plain[0] != (case.source, names):
+            made = Reference(names, self._split(case), self.effort)
+            self._plain = ((case.source, names), made)
+        return self._plain[1]
+
+    def _sized(self, case: Case) -> Row:
         train, test = self._split(case)
+        scores = {name: rounded(score) for name, score in self._reference(case).on(None).items()}
         return {"scores": scores, "train": len(train), "test": len(test)}
 
     def result(self) -> dict[str, Any]:
@@ -163,7 +186,7 @@ class TableRun:
 
 def _few(records: Any) -> Any:
     step = max(1, len(records) // _QUICK_RECORDS)
-    return rows(records, list(range(0, len(records), step)))
+    return chosen_rows(records, list(range(0, len(records), step)))
 
 
 def _goals() -> dict[str, list[dict[str, Any]]]:

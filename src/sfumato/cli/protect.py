@@ -15,11 +15,14 @@ from sfumato.cli._spending import ACKNOWLEDGE, DATASET, KEY, LEDGER, spending
 from sfumato.errors import SfumatoError
 
 app = typer.Typer()
+_PASS = "Private attributes (pass, pass-ldp)"
 
 
 @app.command()
 def protect(
-    source: Path = typer.Argument(help="A video, a picture, or a folder of them."),
+    source: Path = typer.Argument(
+        help="A video, a picture, or a folder of them; for pass the folder of a data set."
+    ),
     target: Path = typer.Argument(help="The output file, or the folder for the release."),
     method: str = typer.Option(..., help="One of sfumato methods; chain them with +."),
     epsilon: float | None = typer.Option(
@@ -53,6 +56,29 @@ def protect(
     pairs_to: Path | None = typer.Option(
         None, help="A new private folder for them: contains originals, internal review only."
     ),
+    private: list[str] | None = typer.Option(
+        None, help="pass: an attribute that must disappear; repeat it.", rich_help_panel=_PASS
+    ),
+    useful: list[str] | None = typer.Option(
+        None, help="pass: an attribute that must survive; repeat it.", rich_help_panel=_PASS
+    ),
+    donors_are: str | None = typer.Option(
+        None,
+        help="public, consenting or synthetic: why donors' recordings may be published.",
+        rich_help_panel=_PASS,
+    ),
+    donors: int | None = typer.Option(
+        None, min=2, help="Number of donors (4096, or what there is).", rich_help_panel=_PASS
+    ),
+    donors_from: Path | None = typer.Option(
+        None, help="The donors' data set, if it is another one.", rich_help_panel=_PASS
+    ),
+    fit_on: Path | None = typer.Option(
+        None, help="Fit on this data set (other people, for a proof).", rich_help_panel=_PASS
+    ),
+    state: Path | None = typer.Option(
+        None, help="Private folder that remembers draws between runs.", rich_help_panel=_PASS
+    ),
     codec: str = typer.Option("h264", help="h264, or ffv1 / h264rgb for lossless output."),
     quality: int | None = typer.Option(None, help="x264's constant rate factor, 0 to 51."),
     keep_audio: bool = typer.Option(False, help="Keep the sound (narrows or voids the guarantee)."),
@@ -73,6 +99,21 @@ def protect(
     from sfumato.protect._notes import Notes
     from sfumato.protect._pairs import Pairs
 
+    if method in ("pass", "pass-ldp"):
+        beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
+                  preview, pairs, unit, delta, quality, workers, public_mask]  # fmt: skip
+        _attributes(
+            source, target, method, private, useful, donors_are, donors, donors_from, fit_on, state,
+            settings=_settings(settings or [], epsilon=epsilon), seed=seed, force=force,
+            misplaced=any(each is not None for each in beside) or keep_audio or keep_names,
+            spend=(ledger, dataset, key, acknowledge_no_guarantee), dry=dry_run, as_json=as_json,
+        )  # fmt: skip
+        return
+    if private or useful or donors_are or donors or donors_from or fit_on or state:
+        raise SfumatoError(
+            "Expected --method pass or pass-ldp with --private, --useful, --donors, --fit-on and "
+            f"--state, got {method!r}: other methods know no attributes."
+        )
     if (pairs is None) != (pairs_to is None):
         raise SfumatoError(
             "Expected --pairs and --pairs-to together: pairs contain originals, so say how many and "
@@ -114,6 +155,61 @@ def protect(
     emit(as_json, report.payload, *map(escape, report.lines))
     if report.failed:
         raise typer.Exit(1)
+
+
+def _attributes(
+    source: Path,
+    target: Path,
+    method: Any,
+    private: list[str] | None,
+    useful: list[str] | None,
+    donors_are: str | None,
+    donors: int | None,
+    donors_from: Path | None,
+    fit_on: Path | None,
+    state: Path | None,
+    *,
+    settings: dict[str, Any],
+    seed: int | None,
+    force: bool,
+    misplaced: bool,
+    spend: tuple[str | None, str | None, str | None, bool],
+    dry: bool,
+    as_json: bool,
+) -> None:
+    from sfumato.protect.attributes import AttributeOrder, carry_out, dry_run
+
+    if misplaced:
+        raise SfumatoError(
+            f"Expected no options for pictures with --method {method}, got some: it releases donors' "
+            "records of a data set."
+        )
+    order = AttributeOrder(
+        source=source,
+        target=target,
+        method=method,
+        private=_names(private),
+        useful=_names(useful),
+        donors_are=donors_are,
+        donors=donors,
+        donors_from=donors_from,
+        fit_on=fit_on,
+        state=state,
+        settings=settings,
+        seed=seed,
+        force=force,
+        ledger_key=spend[2],
+    )
+    if dry:
+        report = dry_run(order)
+    else:
+        reserve = spending(spend[0], spend[1], key=order.key, acknowledged=spend[3])
+        report = carry_out(order, reserve, lambda sentence: print(sentence, file=sys.stderr))
+    emit(as_json, report.payload, *map(escape, report.lines))
+
+
+def _names(given: list[str] | None) -> list[str]:
+    return [name.strip() for each in given or [] for name in each.split(",") if name.strip()]
 
 
 def _settings(pairs: list[str], **named: Any) -> dict[str, Any]:

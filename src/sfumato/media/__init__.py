@@ -21,7 +21,7 @@ from sfumato.media._progress import Standing
 from sfumato.media._reader import Damage, VideoReader, open_video
 from sfumato.media._release import CLASSES_NOTE, NAMES_NOTE, Release
 from sfumato.media._sound import AUDIO_NOTE, audio_windows, read_audio
-from sfumato.media._staging import staging_folder
+from sfumato.media._staging import atomic_folder, staging_folder, write_private
 from sfumato.media._writer import VideoWriter
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "VideoReader",
     "VideoWriter",
     "ahead",
+    "atomic_folder",
     "audio_windows",
     "dataset_items",
     "list_media",
@@ -58,4 +59,5 @@ __all__ = [
     "run_job",
     "staging_folder",
     "write_image",
+    "write_private",
 ]

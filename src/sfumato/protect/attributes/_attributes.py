@@ -113,7 +113,7 @@ def read_table(records: Records, names: Iterable[str], *, classes: Classes | Non
             )
         labels[name] = torch.tensor([number[value] for value in values], dtype=torch.int64)
         found[name] = known
-    return Table(x=x, labels=labels, classes=found, owners=_owners(records))
+    return Table(x=x, labels=labels, classes=found, owners=owners_of(records))
 
 
 def records_tensor(records: Records | Sequence[Record]) -> Tensor:
@@ -186,7 +186,8 @@ def _no_such(name: str, known: Iterable[str]) -> AttributesError:
     )
 
 
-def _owners(records: Records) -> tuple[tuple[str, ...], ...]:
+def owners_of(records: Records) -> tuple[tuple[str, ...], ...]:
+    """The people of every record; nobody where they are not known."""
     if isinstance(records, ArrayRecords):
         return tuple(records.owners) if records.owners is not None else ((),) * len(records)
     return tuple(records[index].owners for index in range(len(records)))

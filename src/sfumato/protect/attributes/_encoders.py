@@ -65,18 +65,22 @@ class WhitenedMLP(Encoder):
         *,
         components: int = 256,
         width: int = 512,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__(shape, dimension)
         self.components = min(components, dimension, self.features)
         self.width = width
+        self.dropout = dropout
         self.register_buffer("basis", torch.eye(self.features, self.components))
         self.body = nn.Sequential(
             nn.Linear(self.components, width),
             nn.LayerNorm(width),
             nn.GELU(),
+            nn.Dropout(dropout),
             nn.Linear(width, width),
             nn.LayerNorm(width),
             nn.GELU(),
+            nn.Dropout(dropout),
             nn.Linear(width, dimension),
         )
         last = self.body[-1]
@@ -86,7 +90,8 @@ class WhitenedMLP(Encoder):
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {**super().settings, "components": self.components, "width": self.width}
+        own = {"components": self.components, "width": self.width, "dropout": self.dropout}
+        return {**super().settings, **own}
 
     def prepare(self, x: Tensor) -> None:
         super().prepare(x)
@@ -101,14 +106,20 @@ class WhitenedMLP(Encoder):
 
 def whitening(centred: Tensor, components: int, rows: int = 6000) -> Tensor:
     """Principal directions scaled to unit variance, from ``rows`` evenly spread records."""
-    some = centred[:: max(1, len(centred) // rows)]
-    variances, vectors = torch.linalg.eigh(some.T @ some / len(some))
+    # double precision: repeated eigenvalues of few or equal records stall the solver in single
+    some = centred[:: max(1, len(centred) // rows)].double()
+    if len(some) < some.shape[1]:
+        # fewer records than features: the same directions from the much smaller Gram matrix
+        variances, left = torch.linalg.eigh(some @ some.T / len(some))
+        vectors = functional.normalize(some.T @ left, dim=0)
+    else:
+        variances, vectors = torch.linalg.eigh(some.T @ some / len(some))
     order = torch.argsort(variances, descending=True)[:components]
     # directions without variance carry nothing; their whitening would blow up rounding noise
     kept = variances[order].clamp(min=0)
     factor = torch.where(kept > 1e-6 * kept.max(), kept.clamp(min=1e-12).rsqrt(), 0.0)
-    scaled: Tensor = vectors[:, order] * factor
-    return scaled
+    scaled: Tensor = (vectors[:, order] * factor).to(centred.dtype)
+    return functional.pad(scaled, (0, max(0, components - scaled.shape[1])))
 
 
 class MLP(Encoder):

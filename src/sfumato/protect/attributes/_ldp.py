@@ -7,7 +7,7 @@ log-probability by at most 2t, and the log of the normaliser by at most 2t: 4t =
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from sfumato.privacy import (
     SelfComposed,
     Unit,
 )
-from sfumato.protect.attributes._attributes import AttributesError
+from sfumato.protect.attributes._attributes import AttributesError, owners_of
 from sfumato.protect.attributes._donors import DonorSet
 from sfumato.protect.attributes._loss import Terms
 from sfumato.protect.attributes._memo import DrawMemory, Scope
@@ -60,6 +60,7 @@ class PassLDP(Pass):
         mu: float | None = None,
         dimension: int = 512,
         encoder: str | nn.Module = "whitened-mlp",
+        encoder_settings: Mapping[str, Any] | None = None,
         training: Training | None = None,
         remember: Scope | DrawMemory = "sample",
         randomness: Randomness | None = None,
@@ -79,13 +80,14 @@ class PassLDP(Pass):
             tau=4.0 / self.epsilon,
             dimension=dimension,
             encoder=encoder,
+            encoder_settings=encoder_settings,
             # the scores are soft by construction: nothing to anneal
             training=training or Training(start_temperature=None),
             remember=remember,
             randomness=randomness,
         )
-        self._fixed_on: frozenset[str] | None = None
-        self._disjoint: str | None = None
+        self.fixed_on: frozenset[str] | None = None
+        self.disjoint: str | None = None
         self._ownerless = False
 
     def fit(
@@ -96,10 +98,9 @@ class PassLDP(Pass):
         announce: Callable[[str], None] | None = None,
     ) -> PassLDP:
         super().fit(records, report=report, announce=announce)
-        owners = [records[index].owners for index in range(len(records))]
-        owners += [self.donors[index].owners for index in range(len(self.donors))]
+        owners = [*owners_of(records), *owners_of(self.donors.records)]
         if all(owners):
-            self._fixed_on = frozenset(name for who in owners for name in who)
+            self.fixed_on = frozenset(name for who in owners for name in who)
         return self
 
     def declare_disjoint(self, sentence: str) -> PassLDP:
@@ -112,7 +113,7 @@ class PassLDP(Pass):
             raise AttributesError(
                 "Expected a sentence saying on whose data encoder and donors were fixed, got none."
             )
-        self._disjoint = sentence.strip().rstrip(".")
+        self.disjoint = sentence.strip().rstrip(".")
         return self
 
     def _rows(self, embedded: Tensor) -> Tensor:
@@ -125,7 +126,7 @@ class PassLDP(Pass):
 
     def _before_drawing(self, owners: Sequence[tuple[str, ...]]) -> None:
         asked = Counter(name for who in owners for name in who)
-        both = sum(name in (self._fixed_on or ()) for name in asked)
+        both = sum(name in (self.fixed_on or ()) for name in asked)
         if both:
             raise AttributesError(
                 f"Expected people who are neither in the training records nor donors, got {both} "
@@ -141,10 +142,14 @@ class PassLDP(Pass):
             )
         self._ownerless = self._ownerless or any(not who for who in owners)
 
+    def promise_for(self, records: Records) -> Guarantee | NoGuarantee:
+        self._ownerless = self._ownerless or any(not each for each in owners_of(records))
+        return self.guarantee
+
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
         """A guarantee where the proof's conditions (R5) were checked or stated, else none."""
-        if self._disjoint is None and (self._fixed_on is None or self._ownerless):
+        if self.disjoint is None and (self.fixed_on is None or self._ownerless):
             return self._none(
                 "It is not known that encoder and donors were fixed on other people's data "
                 "(R5): give all records owners, or call declare_disjoint."
@@ -168,7 +173,7 @@ class PassLDP(Pass):
             event=choice if self._ownerless or count == 1 else SelfComposed(choice, count),
             accountant="pld",
             assumptions=(
-                self._disjoint
+                self.disjoint
                 or "encoder and donors were fixed on other people's data (checked by owner)",
                 self.donors.sentence,
                 counted,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -48,7 +48,7 @@ class Pass:
     | --- | --- |
     | ``lambda_`` | number of private over number of useful attributes |
     | ``mu`` | 0.2 times the number of private attributes; at most that number |
-    | ``tau`` | 0.01 |
+    | ``tau`` | 0.01; more where nothing hidden is to survive: rows near one-hot follow details of a sample that another person's samples do not share, so that neither privacy nor use carries over to new ones |
     | ``remember`` | ``sample``: one draw a sample; ``person``: one a person; ``never``; or the memory of an earlier run |
 
     ``fit`` reads records with all attributes; ``protect`` reads none of them.
@@ -67,6 +67,7 @@ class Pass:
         tau: float = 0.01,
         dimension: int = 512,
         encoder: str | nn.Module = "whitened-mlp",
+        encoder_settings: Mapping[str, Any] | None = None,
         training: Training | None = None,
         remember: Scope | DrawMemory = "sample",
         randomness: Randomness | None = None,
@@ -91,6 +92,7 @@ class Pass:
         self.history: list[tuple[int, Terms]] = []
         self.theory: Theory | None = None
         self._wanted_encoder = encoder
+        self._encoder_settings = dict(encoder_settings or {})
         self._encoder: nn.Module | None = None
         self._placed: Tensor | None = None
         self._classes: Classes = {}
@@ -143,23 +145,23 @@ class Pass:
         )
         if announce is not None:
             announce(str(self.theory))
-        # the encoder's random start must not depend on who used torch before
+        # start and dropout must not depend on who used torch before
         with torch.random.fork_rng():
             torch.manual_seed(self.training.seed)
             encoder = self._new_encoder(tuple(table.x.shape[1:]))
-        if isinstance(encoder, Encoder):
-            encoder.prepare(table.x)
-        fitted = train_substitution(
-            encoder,
-            table,
-            donors,
-            self.task,
-            self.training,
-            temperature=self._temperature(),
-            lambda_=self.lambda_,
-            mu=self.mu,
-            report=report,
-        )
+            if isinstance(encoder, Encoder):
+                encoder.prepare(table.x)
+            fitted = train_substitution(
+                encoder,
+                table,
+                donors,
+                self.task,
+                self.training,
+                temperature=self._temperature(),
+                lambda_=self.lambda_,
+                mu=self.mu,
+                report=report,
+            )
         self._adopt(fitted.encoder, nn.functional.normalize(fitted.table, dim=1), table.classes)
         self.history = fitted.history
         return self
@@ -167,7 +169,7 @@ class Pass:
     def _new_encoder(self, shape: tuple[int, ...]) -> nn.Module:
         if isinstance(self._wanted_encoder, nn.Module):
             return self._wanted_encoder
-        return build_encoder(self._wanted_encoder, shape, self.dimension)
+        return build_encoder(self._wanted_encoder, shape, self.dimension, **self._encoder_settings)
 
     def _temperature(self) -> float:
         return self.tau
@@ -263,6 +265,10 @@ class Pass:
 
     def _before_drawing(self, owners: Sequence[tuple[str, ...]]) -> None:
         """Hook of the proven variant: refuse before anything is drawn."""
+
+    def promise_for(self, records: Records) -> Guarantee | NoGuarantee:
+        """What a release of these records will come with, before anything is drawn."""
+        return self.guarantee
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
