@@ -8,11 +8,13 @@ import typer
 from rich.markup import escape
 
 from sfumato.cli._audit_output import reid, visual
+from sfumato.cli._audit_probe import probe
 from sfumato.cli._output import FORCE, JSON, emit
 
 app = typer.Typer(no_args_is_help=True, help="Attack a promise or an output; show what it got.")
 app.command()(visual)
 app.command()(reid)
+app.command()(probe)
 
 
 @app.callback()
