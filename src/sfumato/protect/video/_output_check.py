@@ -45,7 +45,8 @@ def faces_left(
         if not left:
             continue
         before = before or face_detector(first)
-        there = credible([*_each(before, original), *_each(after, original)])
+        sure = _each(before, original)
+        there = [*sure, *credible(_each(after, original), sure)]
         open_faces = [
             face
             for face in there
@@ -71,7 +72,8 @@ def _flat(image: Image, face: people.Box) -> bool:
 def credible(faces: Sequence[people.Box], known: Sequence[people.Box] = ()) -> list[people.Box]:
     """Without boxes that hold a much smaller face, of these or of the ``known`` ones.
 
-    No face has another one inside; a weak detector takes a whole group of people for a face.
+    No face has another one inside; a weak detector takes a whole group of people for a face. So this
+    is for the finds of the detector that checks: what the search found is always believed.
     """
     return [
         face
