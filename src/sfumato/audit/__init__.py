@@ -20,6 +20,7 @@ from sfumato.audit._conformance_release import (
     check_table,
     distinguisher_scores,
 )
+from sfumato.audit._cover_matrices import FittingBlur, FixedBlur, Squares, cover_matrix
 from sfumato.audit._cross_data import (
     CrossData,
     cross_data,
@@ -37,6 +38,7 @@ from sfumato.audit._epsilon import (
 from sfumato.audit._folder_attacks import BY, visual_folder, voices_folder
 from sfumato.audit._identity_views import face_vectors, gait_of_clip, gait_vector, told_apart
 from sfumato.audit._leaks import Leak, LeakReport, Residual, find_leaks, joined
+from sfumato.audit._learned_inverse import learned
 from sfumato.audit._measure import Estimate, Measure, MeasureError, Result
 from sfumato.audit._measures_file import measures_json, measures_path, write_measures
 from sfumato.audit._members import MembersReport, audit_members
@@ -67,8 +69,15 @@ from sfumato.audit._release_code import check_draws, check_release, release_scor
 from sfumato.audit._repeated import RepeatedRelease, repeated_release
 from sfumato.audit._scores import AttributeScores, ClassifierScores
 from sfumato.audit._strength import Strength, strengths
-from sfumato.audit._undo import averaged, deblurred, gathered, learned, smoothed, tikhonov
-from sfumato.audit._undo_release import undo_release
+from sfumato.audit._undo import (
+    averaged,
+    averaged_near,
+    deblurred,
+    gathered,
+    smoothed,
+    tikhonov,
+)
+from sfumato.audit._undo_release import method_on, undo_frames, undo_release
 from sfumato.audit._verdict import Verdict, audit_guarantee, verdict_paths, write_verdict
 from sfumato.audit._views import views_of
 from sfumato.audit._visual import Attribute, VisualReport, action_protocols, infer, visual_attack
@@ -89,6 +98,8 @@ __all__ = [
     "Effort",
     "Estimate",
     "Finding",
+    "FittingBlur",
+    "FixedBlur",
     "HeadSizedKeypoints",
     "Leak",
     "LeakReport",
@@ -115,6 +126,7 @@ __all__ = [
     "Residual",
     "Result",
     "Shadows",
+    "Squares",
     "Ssim",
     "Strength",
     "TopOne",
@@ -127,6 +139,7 @@ __all__ = [
     "audit_members",
     "average_precision",
     "averaged",
+    "averaged_near",
     "canary_run",
     "changed_places",
     "check_basis",
@@ -138,6 +151,7 @@ __all__ = [
     "choice_code",
     "class_f1",
     "cmap",
+    "cover_matrix",
     "cross_data",
     "cross_data_attack",
     "cross_infer",
@@ -158,6 +172,7 @@ __all__ = [
     "lira_scores",
     "measures_json",
     "measures_path",
+    "method_on",
     "mnag",
     "nag",
     "one_run_lower_bound",
@@ -175,6 +190,7 @@ __all__ = [
     "tikhonov",
     "told_apart",
     "train_shadows",
+    "undo_frames",
     "undo_release",
     "unfinetuned",
     "verdict_paths",

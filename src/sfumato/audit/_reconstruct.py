@@ -20,7 +20,8 @@ from sfumato.audit._membership import _auc
 from sfumato.audit._undo import Frames, Masks, Undo
 from sfumato.people import FaceDetector, FaceEmbedder
 
-_LEAST_CHANGE = 2
+_LEAST_CHANGE, _CODED_CHANGE = 2, 12
+_SMALL = 240
 _BEST_DECIBEL = 99.0
 
 
@@ -77,12 +78,34 @@ class Reconstruction:
         return said + "."
 
 
-def changed_places(originals: Frames, protected: Frames, grow: int = 1) -> Masks:
-    """Where protection changed a frame. An attacker sees it too: covers have edges."""
-    apart = np.abs(originals.astype(np.int16) - protected).max(-1) > _LEAST_CHANGE
+def changed_places(
+    originals: Frames, protected: Frames, grow: int = 1, *, coded: bool = False
+) -> Masks:
+    """Where protection changed a frame. An attacker sees it too: covers have edges.
+
+    ``coded`` frames went through a lossy codec, which changes a little everywhere: then a place is
+    where the mean difference of a neighbourhood stands out, without holes and specks.
+    """
+    apart = np.abs(originals.astype(np.int16) - protected).max(-1)
+    if coded:
+        return np.stack([_standing_out(each.astype(np.uint8)) for each in apart])
     kernel = np.ones((2 * grow + 1, 2 * grow + 1), np.uint8)
-    closed = [cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_CLOSE, kernel) for mask in apart]
+    closed = [
+        cv2.morphologyEx((each > _LEAST_CHANGE).astype(np.uint8), cv2.MORPH_CLOSE, kernel)
+        for each in apart
+    ]
     return np.stack(closed).astype(bool)
+
+
+def _standing_out(apart: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    side = max(5, min(apart.shape) // 48) | 1
+    near = (cv2.blur(apart, (side, side)) > _CODED_CHANGE).astype(np.uint8)
+    kernel = np.ones((2 * side + 1, 2 * side + 1), np.uint8)
+    closed = cv2.morphologyEx(near, cv2.MORPH_CLOSE, kernel)
+    opened = cv2.morphologyEx(closed, cv2.MORPH_OPEN, kernel)
+    outlines, _ = cv2.findContours(opened, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    filled = cv2.drawContours(np.zeros_like(opened), outlines, -1, 1, cv2.FILLED)
+    return np.asarray(filled, dtype=bool)
 
 
 def reconstruct(
@@ -124,15 +147,20 @@ def reconstruct(
     return found
 
 
-def halo(originals: Frames, protected: Frames) -> float:
+def halo(originals: Frames, protected: Frames, *, masks: Masks | None = None) -> float:
     """Does an erased or filled person still stand out? AUC of guessing their pixels.
 
     The attacker takes the output's own median over time as the scene and calls person what departs
     from it, with its neighbourhood. 0.5: the place cannot be told; 1: its outline is all there.
     """
-    places = changed_places(originals, protected)
+    places = changed_places(originals, protected) if masks is None else masks
     if not places.any() or places.all():
         raise MeasureError("Expected frames that were changed in some places only.")
+    shrink = min(1.0, _SMALL / min(protected.shape[1:3]))
+    if shrink < 1:  # an outline needs no single pixels
+        size = [round(side * shrink) for side in reversed(protected.shape[1:3])]
+        protected = np.stack([cv2.resize(p, size, interpolation=cv2.INTER_AREA) for p in protected])
+        places = np.stack([cv2.resize(m.astype(np.uint8), size) > 0 for m in places])
     scene = np.median(protected, axis=0)
     apart = np.abs(protected - scene).max(-1)
     near = np.stack([cv2.GaussianBlur(each.astype(np.float64), (5, 5), 0) for each in apart])

@@ -10,25 +10,42 @@ from typing import Any
 import cv2
 import numpy as np
 
+from sfumato.audit._cover_matrices import cover_matrix
 from sfumato.audit._epsilon import AuditError
+from sfumato.audit._learned_inverse import Mask, Pair, learned
 from sfumato.audit._reconstruct import Reconstruction, changed_places, halo, reconstruct
 from sfumato.audit._undo import (
+    ROUNDING,
     Frames,
     Masks,
     Undo,
     averaged,
+    averaged_near,
     deblurred,
     gathered,
-    learned,
     smoothed,
 )
 from sfumato.media import IMAGE_SUFFIXES, Frame, Image, open_video, read_image
-from sfumato.protect import Method, Shape
-from sfumato.protect.video import Blur, Hiding, Snow
-from sfumato.protect.video._covers import PUBLISHED_KERNEL, PUBLISHED_SIGMA
-from sfumato.protect.video._region import Place
+from sfumato.privacy import Card, Guarantee
+from sfumato.protect import Method, Shape, get
+from sfumato.protect.video import Hiding, InverseSuperResolution, Place, Snow
 
 METHODS = ("deblur", "smooth", "learned", "average", "halo")
+_LOSSLESS = ("ffv1", "png", ".png")
+# How little a picture is trusted that went through a codec, or whose places are only nearly known.
+_WEIGHTS = (1e-2, 1e-1, 1.0)
+# Noise is the same everywhere, so a part of a large picture tells as much as the whole.
+_WINDOW, _LOOKED_AT, _BLANK = 512, 8, 2.0
+
+
+def method_on(card: Card) -> Method:
+    """The method with the settings that its card tells."""
+    kind = get(card.method)
+    known = kind.accepted_settings()
+    settings = {name: value for name, value in card.settings.items() if name in known}
+    if "kernel" in card.settings and "published" in known:
+        settings["published"] = True
+    return kind(**settings)
 
 
 def undo_release(
@@ -37,70 +54,159 @@ def undo_release(
     method: Method,
     *,
     attacks: Iterable[str] = METHODS,
-    public: Iterable[Image] = (),
-    most: int = 64,
-    kernel: int = PUBLISHED_KERNEL,
-    sigma: float = PUBLISHED_SIGMA,
+    public: Iterable[tuple[Image, Mask]] = (),
+    start: int = 0,
+    most: int = 32,
     detector: Any = None,
     embedder: Any = None,
 ) -> tuple[list[Reconstruction], float | None]:
     """Attack one protected file; the second value is how far its changed places stand out.
 
-    ``method`` is what protected it (``protect.make``), ``public`` are pictures that the attacker has
-    anyway. Attacks that do not fit the method are left out.
+    ``method`` is what protected it (``method_on`` its card), ``public`` are pictures that the attacker
+    has anyway, with the places that would have been covered in them. Looks at ``most`` frames
+    from ``start`` on, and at a few of them where frames are attacked one by one. Attacks that do not
+    fit the method are left out.
     """
-    before, after = _frames(original, most), _frames(protected, most)
+    before, _ = _frames(original, start, most)
+    after, codec = _frames(protected, start, most)
     if before.shape != after.shape:
         raise AuditError(
             f"Expected the recording that was protected, got frames {before.shape} for {after.shape}."
         )
+    return undo_frames(
+        before, after, method, attacks=attacks, public=public, coded=codec not in _LOSSLESS,
+        detector=detector, embedder=embedder,
+    )  # fmt: skip
+
+
+def undo_frames(
+    before: Frames,
+    after: Frames,
+    method: Method,
+    *,
+    attacks: Iterable[str] = METHODS,
+    public: Iterable[tuple[Image, Mask]] = (),
+    places: Masks | None = None,
+    coded: bool = False,
+    detector: Any = None,
+    embedder: Any = None,
+) -> tuple[list[Reconstruction], float | None]:
+    """The same for frames (T, H, W, 3) of one recording; ``coded``: they went through a codec."""
     wanted = set(attacks)
     if unknown := sorted(wanted - set(METHODS)):
         raise AuditError(f"Expected attacks out of {', '.join(METHODS)}, got {unknown[0]!r}.")
-    places = changed_places(before, after)
     hides = isinstance(method, Hiding)
+    if not hides:
+        before, after = _window(before), _window(after)
+    # a frame that was blanked gives nothing to undo and would hide what the others give
+    shown = np.array([frame.std() > _BLANK for frame in after])
+    if not shown.any():
+        raise AuditError("Expected frames that show something, got blank ones: choose others.")
+    before, after = before[shown], after[shown]
+    if places is not None:
+        places = places[shown]
+    else:
+        places = changed_places(before, after, coded=coded and hides)
+    step = -(-len(after) // _LOOKED_AT)
     chosen: dict[str, Undo] = {}
-    if "deblur" in wanted and isinstance(method, Blur):
-        chosen["Tikhonov deblurring"] = deblurred(kernel, sigma)
+    cover = cover_matrix(method)
+    if "deblur" in wanted and cover is not None:
+        weights = _WEIGHTS if coded else (ROUNDING, *_WEIGHTS)
+        tries: dict[str, Undo] = {f"{weight:g}": deblurred(cover, weight) for weight in weights}
+        # the best of them is what an attacker may hope for
+        scored = reconstruct(before[::step], after[::step], tries, masks=places[::step])
+        best = max(scored, key=lambda each: each.psnr[1])
+        chosen["Tikhonov inversion"] = tries[best.attack]
     if "smooth" in wanted and hides:
         chosen["smoothing"] = smoothed
     if "average" in wanted and len(after) > 1:
-        chosen["mean over time"] = gathered if isinstance(method, Snow) else averaged
-    pictures = list(public)
-    if "learned" in wanted and pictures:
-        chosen["learned inverse"] = learned(_pairs(method, pictures, places))
+        for name, undo in _over_time(method).items():
+            chosen[name] = _sampled(undo, after, places, step)
+    if "learned" in wanted and (hides or _independent(method, after)):
+        pairs = list(_pairs(method, public, after.shape))
+        if pairs:
+            chosen["learned inverse"] = learned(pairs, at_places=hides)
     found = (
-        reconstruct(before, after, chosen, masks=places, detector=detector, embedder=embedder)
+        reconstruct(before[::step], after[::step], chosen, masks=places[::step],
+                    detector=detector, embedder=embedder)
         if chosen else []
     )  # fmt: skip
     outline = None
-    if "halo" in wanted and hides and len(after) > 2 and not places.all():
-        outline = halo(before, after)
+    if "halo" in wanted and hides and len(after) > 2 and places.any() and not places.all():
+        outline = halo(before, after, masks=places)
     return found, outline
 
 
-def _pairs(
-    method: Method, pictures: list[Image], places: Masks
-) -> Iterator[tuple[Image, Image, Any]]:
-    """Public pictures, covered where the release is covered; the whole of them under noise."""
-    height, width = places.shape[1:]
-    shape = Shape(height, width, len(pictures))
-    resized = [np.asarray(cv2.resize(each, (width, height)), dtype=np.uint8) for each in pictures]
+def head_of(mask: Mask) -> Mask:
+    """The box around the uppermost fifth of somebody: where a face would be covered."""
+    rows = np.flatnonzero(mask.any(1))
+    out = np.zeros_like(mask)
+    if len(rows):
+        bottom = rows[0] + max((rows[-1] + 1 - rows[0]) // 5, 4)
+        columns = np.flatnonzero(mask[rows[0] : bottom].any(0))
+        out[rows[0] : bottom, columns[0] : columns[-1] + 1] = True
+    return out
+
+
+def _over_time(method: Method) -> dict[str, Undo]:
+    if isinstance(method, Snow):
+        return {"mean over time": gathered}
     if isinstance(method, Hiding):
-        cover = method.covering(shape)
-        used = [mask for mask in places if mask.any()]
-        for number, picture in enumerate(resized):
-            mask = used[number % len(used)]
-            yield picture, cover(picture.copy(), Place(mask, False)), mask
+        return {"mean over time": averaged}
+    return {"mean over time": averaged, "mean over five frames": averaged_near}
+
+
+def _sampled(undo: Undo, frames: Frames, places: Masks, step: int) -> Undo:
+    """All frames help, a few of them are looked at."""
+    return lambda _frames, _masks: undo(frames, places)[::step]
+
+
+def _independent(method: Method, frames: Frames) -> bool:
+    """Whether single pictures can be protected as the recording was: noise, or fewer pixels."""
+    shape = Shape(frames.shape[1], frames.shape[2], len(frames))
+    return isinstance(method, InverseSuperResolution) or isinstance(
+        method.promise(shape), Guarantee
+    )
+
+
+def _pairs(
+    method: Method, public: Iterable[tuple[Image, Mask]], shape: tuple[int, ...]
+) -> Iterator[Pair]:
+    """Public pictures as the release would show them: covered in their places, or noised whole."""
+    pictures = list(public)
+    if isinstance(method, Hiding):
+        faces = method.region.kind == "faces"
+        for picture, mask in pictures:
+            place = head_of(mask) if faces and not mask.all() else mask
+            cover = method.covering(Shape(*mask.shape[:2]))
+            yield picture, cover(picture.copy(), Place(place, False)), place
         return
+    height, width = shape[1:3]
+    resized = [np.asarray(cv2.resize(each, (width, height)), np.uint8) for each, _ in pictures]
     frames = (Frame(each, n, Fraction(n, 25)) for n, each in enumerate(resized))
-    for picture, frame in zip(resized, method.transform(frames, shape)):
+    size = Shape(height, width, len(resized))
+    for picture, frame in zip(resized, method.transform(frames, size)):
         yield picture, frame.image, np.ones((height, width), dtype=bool)
 
 
-def _frames(path: str | Path, most: int) -> Frames:
-    if Path(path).suffix.lower() in IMAGE_SUFFIXES:
-        return read_image(path)[None]
+def _window(frames: Frames) -> Frames:
+    top, left = (max(0, (side - _WINDOW) // 2) for side in frames.shape[1:3])
+    return frames[:, top : top + _WINDOW, left : left + _WINDOW]
+
+
+def _frames(path: str | Path, start: int, most: int) -> tuple[Frames, str]:
+    """Frames, and how they were stored."""
+    suffix = Path(path).suffix.lower()
+    if suffix in IMAGE_SUFFIXES:
+        return read_image(path)[None], suffix
+    kept = []
     with open_video(path) as reader:
-        kept = [frame.image for number, frame in enumerate(reader) if number < most]
-    return np.stack(kept)
+        for number, frame in enumerate(reader):
+            if number >= start + most:
+                break
+            if number >= start:
+                kept.append(frame.image)
+        codec = reader.info.codec
+    if not kept:
+        raise AuditError(f"Expected frames from number {start} on, but the recording is shorter.")
+    return np.stack(kept), codec

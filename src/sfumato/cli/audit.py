@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.markup import escape
@@ -10,6 +11,8 @@ from rich.markup import escape
 from sfumato.cli._audit_output import reid, visual
 from sfumato.cli._audit_probe import probe
 from sfumato.cli._output import FORCE, JSON, emit
+
+_MOST_PUBLIC = 500
 
 app = typer.Typer(no_args_is_help=True, help="Attack a promise or an output; show what it got.")
 app.command()(visual)
@@ -158,30 +161,26 @@ def reconstruct(
         ["deblur", "smooth", "learned", "average", "halo"], help="Attacks; those that fit are run."
     ),
     faces: bool = typer.Option(False, help="Also look whether faces are recognised again."),
-    most: int = typer.Option(64, min=1, help="Frames looked at."),
+    public: Path | None = typer.Option(
+        None,
+        help="Pictures that the learned attack may know, each one face or person; else staged.",
+    ),
+    start: int = typer.Option(0, min=0, help="The first frame looked at."),
+    most: int = typer.Option(32, min=1, help="Frames looked at."),
     force: bool = FORCE,
     as_json: bool = JSON,
 ) -> None:
     """Try to undo a protection: how much of ORIGINAL comes back from PROTECTED?"""
-    from sfumato import stage
-    from sfumato.audit import Result, measures_path, undo_release, write_measures
+    from sfumato.audit import Result, measures_path, method_on, undo_release, write_measures
     from sfumato.files import refuse_overwrite
     from sfumato.people import face_detector, face_embedder
     from sfumato.privacy import read_card
-    from sfumato.protect import get
 
     target = measures_path(protected.with_name(protected.name + ".reconstruct"))
     refuse_overwrite(target, force=force)
-    card = read_card(protected)
-    kind = get(card.method)
-    known = kind.accepted_settings()
-    made = kind(**{name: value for name, value in card.settings.items() if name in known})
-    public = []
-    if "learned" in method:
-        staging = stage.Staging(clips=6, actors=3, rooms=3, frames=2, width=160, height=120)
-        public = [picture for clip in stage.clips(staging) for picture in clip.frames]
     found, outline = undo_release(
-        original, protected, made, attacks=method, public=public, most=most,
+        original, protected, method_on(read_card(protected)), attacks=method,
+        public=_public_pictures(public) if "learned" in method else (), start=start, most=most,
         detector=face_detector() if faces else None, embedder=face_embedder() if faces else None,
     )  # fmt: skip
     results = [result for each in found for result in each.results(release=protected.name)]
@@ -200,3 +199,18 @@ def reconstruct(
         words.append(f"Written to {target.name}.")
     payload = {"attacks": [each.to_json() for each in found], "outline_auc": outline}
     emit(as_json, payload, *map(escape, words or ["No attack fits this method."]))
+
+
+def _public_pictures(folder: Path | None) -> list[tuple[Any, Any]]:
+    """What the learned attack trains on, with the places that a cover would hide."""
+    import numpy as np
+
+    from sfumato import stage
+    from sfumato.media import list_media, read_image
+
+    if folder is not None:
+        pictures = [read_image(path) for path in list_media(folder)[:_MOST_PUBLIC]]
+        return [(each, np.ones(each.shape[:2], dtype=bool)) for each in pictures]
+    staging = stage.Staging(clips=16, actors=8, rooms=4, frames=2, width=160, height=120)
+    made = stage.clips(staging)
+    return [pair for clip in made for pair in zip(clip.frames, clip.alpha > 0, strict=True)]
