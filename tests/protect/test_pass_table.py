@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from attribute_data import speech_like
 
 from sfumato.audit import BayesAttacker, ProbeSettings
 from sfumato.bench import _pass_cases as cases
-from sfumato.bench import _pass_data, pass_
+from sfumato.bench import _pass_data, pass_, pass_ablation
 from sfumato.bench._pass_measure import Effort
 from sfumato.bench._pass_pages import goal_lines
 from sfumato.data import ArrayRecords, Subset
@@ -103,7 +103,7 @@ def test_table_says_what_it_cannot_do(tmp_path: Path) -> None:
     nothing = pass_.run()
     assert nothing["cases"] == {}
     assert len(nothing["notes"]) == 3
-    assert "Private attributes" in pass_.page(nothing)
+    assert "Not run: audio" in pass_.page(nothing)
     with pytest.raises(SfumatoError, match="one of the folders audiomnist"):
         pass_.run(data=str(tmp_path))
     with pytest.raises(SfumatoError, match="parts out of goals"):
@@ -132,6 +132,44 @@ def test_every_case_names_each_attribute_once() -> None:
     assert all(
         set(case.attributes) == every for case in pass_.ALL_CASES.values() if case.source == "audio"
     )
+
+
+def test_ablation_changes_one_setting_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every case differs from the base in at most one of the things a case can state."""
+    for group, rows in pass_ablation.GROUPS.items():
+        for case, _ in rows.values():
+            told = [
+                getattr(case, each.name) != getattr(pass_ablation.BASE, each.name)
+                for each in fields(case)
+            ]
+            assert sum(told) <= 1
+        assert any(case == pass_ablation.BASE for case, _ in rows.values()), group
+
+    def split(_: Path) -> _pass_data.Split:
+        parts = []
+        for records in (speech_like(300), speech_like(100, seed=1)):
+            person = records.attributes["person"]
+            facts = {"gender": (records.attributes["sex"] == "male").astype(int), "speaker": person}
+            facts |= {"digit": records.y, "age": person % 3, "accent": person % 2}
+            parts.append(ArrayRecords(records.x, records.y, attributes=facts))
+        return parts[0], parts[1]
+
+    (tmp_path / "audiomnist").mkdir()
+    monkeypatch.setattr(pass_, "SPLITS", {"audio": split})
+    attack = ProbeSettings(width=32, epochs=15, batch=32, learning_rate=3e-3)
+    monkeypatch.setattr(pass_, "QUICK", Effort(steps=2, attack=attack, most_donors=40))
+    result = pass_ablation.run(data=str(tmp_path), quick=True, keep=str(tmp_path / "kept"))
+    assert len(result["cases"]) == sum(map(len, pass_ablation.GROUPS.values()))
+    text = pass_ablation.page(result)
+    assert all(f"| {label} |" in text for rows in pass_ablation.GROUPS.values() for label in rows)
+    assert "55.0 ± 0.7" in text
+    assert "</svg>" in pass_ablation.figures(result)["mu"]
+    assert len(pass_ablation.words(result)) == len(pass_ablation.GROUPS)
+    nothing = pass_ablation.run()
+    assert nothing["cases"] == {}
+    assert nothing["notes"]
 
 
 def test_donors_can_be_mixed_by_class() -> None:

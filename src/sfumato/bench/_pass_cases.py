@@ -39,7 +39,14 @@ class Case:
         return (*self.useful, *self.hidden)
 
 
-AUDIO = Case("audio", ("gender",), ("digit",), _VOICE)
+AUDIO = Case(
+    "audio",
+    ("gender",),
+    ("digit",),
+    _VOICE,
+    settings={"tau": 0.02},
+    training={"start_temperature": 0.03},
+)
 # nothing hidden is to survive, so the rows may be soft: at tau 0.01 they follow details of single
 # windows, and on new windows the person leaks and the activity is lost
 MOTION = Case(

@@ -47,7 +47,7 @@ class Effort:
 
     steps: int = 400
     game: GameSettings = field(default_factory=GameSettings)
-    attack: ProbeSettings = field(default_factory=lambda: ProbeSettings(epochs=12))
+    attack: ProbeSettings = field(default_factory=lambda: ProbeSettings(epochs=10, batch=512))
     most_donors: int = 24_000
 
 
@@ -94,7 +94,8 @@ def fit_pass(case: Case, train: ArrayRecords, seed: int, effort: Effort) -> tupl
     else:
         name, shares = case.donor_mix
         donors = DonorSet.mixed(train, count, name, shares, declared="public", seed=seed)
-    training = Training(**{"steps": effort.steps, "seed": seed, **case.training})
+    steps = min(effort.steps, case.training.get("steps", effort.steps))
+    training = Training(**{**case.training, "steps": steps, "seed": seed})
     method = Pass(
         case.private,
         case.useful,

@@ -51,6 +51,7 @@ def found(rows: Mapping[str, Row], attacker: str, name: str, what: str = "nag") 
 def shown(
     rows: Mapping[str, Row], attacker: str, name: str, what: str = "nag", scale: float = 1
 ) -> str:
+    """The same as mean and spread; empty where no seed has it."""
     values = found(rows, attacker, name, what)
     return spread([scale * value for value in values]) if values else ""
 
@@ -90,14 +91,20 @@ def goal_lines(result: Row) -> list[tuple[str, ...]]:
 def page(result: Row) -> str:
     """The section of docs/results.md."""
     cases = result["cases"]
-    parts = ["## Private attributes: PASS and what it is compared with", "", _opening(result), ""]
-    parts += _goal_table(result)
-    for case in MAIN:
-        if case in cases and "pass" in cases[case]["rows"]:
-            parts += _attack_table(case, cases[case])
+    parts = [summary(result)]
     parts += _baseline_table("motion", cases) + _baseline_table("audio", cases)
     parts += _picture_table(cases) + _more_data(cases) + _combination_table(cases)
     parts += [f"- {note}" for note in result["notes"]]
+    return "\n".join(parts)
+
+
+def summary(result: Row) -> str:
+    """PASS alone: what was asked for, what it reached, and what NAG does not show."""
+    cases = result["cases"]
+    parts = [_opening(result), "", *_goal_table(result)]
+    for case in MAIN:
+        if case in cases and "pass" in cases[case]["rows"]:
+            parts += _attack_table(case, cases[case])
     return "\n".join(parts)
 
 
@@ -116,21 +123,21 @@ def _opening(result: Row) -> str:
 
 
 def _goal_table(result: Row) -> list[str]:
-    lines = [_row(line) for line in goal_lines(result)]
+    lines = [line(cells) for cells in goal_lines(result)]
     if not lines:
         return []
     seconds = [
         row["seconds"]
         for row in result["cases"].get("audio", {}).get("rows", {}).get("pass", {}).values()
     ]
-    head = _head("task", "measure", "goal", "exact attacker", "trained attacker", "")
+    titles = head("task", "measure", "goal", "exact attacker", "trained attacker", "")
     time = (
         f"One AudioMNIST fit took {spread([each / 60 for each in seconds])} minutes (asked for: "
         f"{FIT_MINUTES}), on a machine that was busy with other work."
         if seconds
         else ""
     )
-    return [*head, *lines, "", time, ""]
+    return [*titles, *lines, "", time, ""]
 
 
 def _attack_table(case: str, entry: Row) -> list[str]:
@@ -140,7 +147,7 @@ def _attack_table(case: str, entry: Row) -> list[str]:
     lines = [
         f"### {TITLES[case]}",
         "",
-        *_head(
+        *head(
             "attribute", "", "NAG exact", "NAG trained", "balanced", "AUC", "nats (bias)",
             "guessing", "unprotected", *(["the paper's NAG"] if paper else []),
         ),
@@ -151,7 +158,7 @@ def _attack_table(case: str, entry: Row) -> list[str]:
         bias = found(rows, "exact", name, "information_bias")
         nats = f"{statistics.fmean(bits):.3f} ({statistics.fmean(bias):.3f})" if bits else ""
         lines.append(
-            _row([
+            line([
                 name,
                 role,
                 shown(rows, "exact", name),
@@ -165,7 +172,7 @@ def _attack_table(case: str, entry: Row) -> list[str]:
             ])
         )  # fmt: skip
     lines.append(
-        _row(["mNAG", "", *(shown(rows, each, "mNAG") for each in _ATTACKERS), "", "", "", "", "",
+        line(["mNAG", "", *(shown(rows, each, "mNAG") for each in _ATTACKERS), "", "", "", "", "",
               *([paper.get("mNAG", "")] if paper else [])])
     )  # fmt: skip
     sizes = f"{entry['clear']['train']} records to train, {entry['clear']['test']} to test"
@@ -211,7 +218,7 @@ def _baseline_table(case: str, cases: Row) -> list[str]:
         "",
         "Harmless to their own adversary, broken by the probing attack (the paper's Table 1).",
         "",
-        *_head(
+        *head(
             "method",
             *(f"{name}, own adversary" for name in private),
             *(f"{name}, attacker" for name in private),
@@ -229,7 +236,7 @@ def _baseline_table(case: str, cases: Row) -> list[str]:
         cells += [shown(rows, "probe", name) for name in (*private, *useful)]
         cells += [shown(rows, "unfinetuned", name) for name in useful]
         title = BASELINES.get(method, "PASS")
-        lines.append(_row([title, *cells, shown(rows, "probe", "mNAG"), _paper(case, method)]))
+        lines.append(line([title, *cells, shown(rows, "probe", "mNAG"), _paper(case, method)]))
     return [*lines, ""]
 
 
@@ -256,7 +263,7 @@ def _picture_table(cases: Row) -> list[str]:
         "",
         "What they promise is for pixels or pictures, not for attributes (the paper's Table 17).",
         "",
-        *_head("method", "settings", *names, "mNAG", "the paper on CelebA: Male; mNAG"),
+        *head("method", "settings", *names, "mNAG", "the paper on CelebA: Male; mNAG"),
     ]
     for method in (*methods, "pass"):
         rows = entry["rows"].get(method)
@@ -264,7 +271,7 @@ def _picture_table(cases: Row) -> list[str]:
             continue
         settings = ", ".join(f"{k} {v}" for k, v in PICTURE_METHODS.get(method, {}).items())
         cells = [shown(rows, "probe", name) for name in (*names, "mNAG")]
-        lines.append(_row([method, settings, *cells, "; ".join(CELEBA_NOISE[method])]))
+        lines.append(line([method, settings, *cells, "; ".join(CELEBA_NOISE[method])]))
     return [*lines, ""]
 
 
@@ -276,7 +283,7 @@ def _more_data(cases: Row) -> list[str]:
     lines = [
         "### SisFall: an attacker with twice the protector's data",
         "",
-        *_head(
+        *head(
             "method",
             *(f"{name}, attacker" for name in names),
             "mNAG",
@@ -286,7 +293,7 @@ def _more_data(cases: Row) -> list[str]:
     for method, rows in entry["rows"].items():
         cells = [shown(rows, "probe", name) for name in (*names, "mNAG")]
         title = BASELINES.get(method, "PASS")
-        lines.append(_row([title, *cells, HALF_THE_DATA.get(method, "")]))
+        lines.append(line([title, *cells, HALF_THE_DATA.get(method, "")]))
     return [*lines, ""]
 
 
@@ -299,7 +306,7 @@ def _combination_table(cases: Row) -> list[str]:
         "",
         "(S) suppressed, (U) kept; NAG by the exact attacker.",
         "",
-        *_head("data", "NAG", "mNAG", "the paper's NAG, mNAG"),
+        *head("data", "NAG", "mNAG", "the paper's NAG, mNAG"),
     ]
     for name, entry in chosen.items():
         rows, task = entry["rows"]["pass"], entry["task"]
@@ -308,7 +315,7 @@ def _combination_table(cases: Row) -> list[str]:
             for each in (*task["private"], *task["useful"])
         )
         mean = shown(rows, "exact", "mNAG")
-        lines.append(_row([task["source"], cells, mean, COMBINATIONS.get(name, "")]))
+        lines.append(line([task["source"], cells, mean, COMBINATIONS.get(name, "")]))
     return [*lines, ""]
 
 
@@ -343,9 +350,11 @@ def _mean(values: Sequence[float]) -> float:
     return statistics.fmean(values) if values else 0.0
 
 
-def _head(*names: str) -> list[str]:
-    return [_row(names), "| --- " * len(names) + "|"]
+def head(*names: str) -> list[str]:
+    """The first two lines of a Markdown table."""
+    return [line(names), "| --- " * len(names) + "|"]
 
 
-def _row(cells: Iterable[str]) -> str:
+def line(cells: Iterable[str]) -> str:
+    """One line of it."""
     return f"| {' | '.join(cells)} |"

@@ -30,9 +30,11 @@ class Table:
 
 TABLES: dict[str, Table] = {
     "all": Table("all_", "Every table in order, each in a process of its own.", 400, 20),
+    "accounting": Table("accounting", "What the papers claim, and what is true.", 3, 1),
     "attacks": Table("attacks", "How every protection fares against every attack.", 60, 3),
     "avatar": Table("avatar", "Avatars on staged truth and real clips, and their speed.", 60, 3,
                     ("clips", "airtlab")),
+    "context": Table("context", "What the person and the room say about the action.", 60, 3),
     "guarantees": Table("guarantees", "Every promise, and what audits of it certify.", 5, 2),
     "hiding": Table("hiding", "Blur, pixelate and silhouette on every clip of a folder.", 120, 3,
                     ("clips", "airtlab")),
@@ -40,6 +42,10 @@ TABLES: dict[str, Table] = {
     "methods": Table("methods", "What every release method costs.", 5, 2),
     "pass": Table("pass_", "Private attributes: PASS, seven methods, noise; by every attacker.", 200, 5,
                   ("audiomnist", "sisfall", "utkface")),
+    "pass-ablation": Table("pass_ablation", "PASS on AudioMNIST, one setting at a time.", 60, 3,
+                           ("audiomnist",)),
+    "multiclip": Table("multiclip", "Noise in the training beside noise in the recordings.", 30, 3,
+                       ("utd_mhad",)),
     "protect": Table("protect", "Video-DPRP as published and ours; blur beside deface.", 15, 2),
     "speed": Table("speed", "What a private step costs, beside plain SGD and Opacus.", 8, 2),
     "train": Table("train", "Every training method: accuracy against epsilon.", 15, 2, ("utd_mhad",)),
