@@ -24,6 +24,7 @@ from sfumato.protect.attributes import (
     Training,
     read_table,
     release,
+    whitening,
 )
 from sfumato.protect.attributes._encoders import build_encoder
 from sfumato.protect.attributes._pass import draw
@@ -356,3 +357,44 @@ def test_donors_without_private_labels_start_at_their_own_place() -> None:
     own = method.embeddings(torch.from_numpy(np.stack([donors[i].x for i in range(64)])))
     assert method._placed is not None
     torch.testing.assert_close(method._placed, own, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [5, 40])
+def test_whitening_gives_unit_variance_with_fewer_and_with_more_records_than_features(
+    rows: int,
+) -> None:
+    """Also where records repeat: the directions without variance are left out, not blown up."""
+    x = torch.randn(rows, 12, generator=torch.Generator().manual_seed(0)).repeat(2, 1)
+    x = x - x.mean(0)
+    basis = whitening(x, 12)
+    assert basis.shape == (12, 12)
+    covariance = (x @ basis).T @ (x @ basis) / len(x)
+    rank = min(rows - 1, 12)
+    expected = torch.diag(torch.tensor([1.0] * rank + [0.0] * (12 - rank)))
+    assert torch.allclose(covariance, expected, atol=1e-4)
+
+
+def test_dropout_is_of_the_training_alone_and_follows_the_seed(tmp_path: Path) -> None:
+    records = speech_like(200)
+
+    def fit() -> Pass:
+        return Pass(
+            ["sex"],
+            ["word"],
+            DonorSet.sample(records, 32, declared="synthetic"),
+            dimension=16,
+            encoder_settings={"width": 24, "dropout": 0.5},
+            training=Training(steps=4, batch=50),
+        ).fit(records)
+
+    torch.manual_seed(1)
+    one = fit()
+    torch.manual_seed(2)
+    other = fit()
+    rows = one.substitution(records)
+    assert torch.equal(rows, other.substitution(records))
+    assert torch.equal(rows, one.substitution(records))
+    one.save(tmp_path / "model.safetensors")
+    assert torch.equal(
+        rows, Pass.load(tmp_path / "model.safetensors", one.donors).substitution(records)
+    )
