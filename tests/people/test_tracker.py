@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sfumato.errors import SfumatoError
 from sfumato.people import Box, MissedPersonError, track_boxes
 from sfumato.people._status import DetectorStatus, OnMiss
+from sfumato.people._steady import REACH
 from sfumato.people._tracker import TAPER, BoxTracker
 
 
@@ -66,15 +67,15 @@ def test_answers_come_in_order_one_a_frame_after_the_lookahead() -> None:
 
 
 def test_face_is_covered_before_its_first_and_after_its_last_sighting() -> None:
-    truth = walk(60, 0.5)
-    script = [[truth[i]] if 20 <= i < 40 else [] for i in range(60)]
+    truth = walk(70, 0.5)
+    script = [[truth[i]] if 20 <= i < 40 else [] for i in range(70)]
     answers, _ = follow(script, lookahead=9 + TAPER, hold=12)
     assert all(covered(truth[i], answers[i]) > 0.95 for i in range(11, 52))
     assert {one.state for i in (*range(11, 20), *range(40, 52)) for one in answers[i].tracked} == {
         "held"
     }
-    assert not answers[2].tracked
-    assert not answers[59].tracked
+    assert not answers[20 - 10 - TAPER].tracked
+    assert not answers[39 + 13 + TAPER].tracked
 
 
 def test_one_weak_sighting_is_not_held_for_long() -> None:
@@ -213,14 +214,15 @@ def test_no_more_frames_are_taken_than_the_lookahead_says(frames, scripted) -> N
 
     stream = track_boxes(counted(), scripted([[box] for box in walk(40)]), lookahead=7)
     for index, _ in enumerate(stream):
-        assert taken <= index + 1 + 7
+        assert taken <= index + 1 + stream.lookahead
+    assert stream.lookahead == 7 + REACH
 
 
 def test_stream_gives_back_every_frame_with_its_own_boxes(frames, scripted) -> None:  # type: ignore[no-untyped-def]
     truth = walk(40)
     looks = [[box] for box in (*truth[::2], truth[-1])]
     stream = track_boxes(frames(40), scripted(looks), every=2, lookahead=4)
-    assert stream.lookahead == 5
+    assert stream.lookahead == 5 + REACH
     seen = list(stream)
     assert [frame.pts for frame, _ in seen] == list(range(40))
     assert all(covered(truth[i], found) > 0.95 for i, (_, found) in enumerate(seen))

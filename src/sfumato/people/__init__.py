@@ -9,7 +9,7 @@ detector)`` follows what it finds; ``people.person_masks`` and ``people.poses`` 
 and landmarks. Each stream declares its ``lookahead`` and carries a ``status`` and a ``review``.
 """
 
-from sfumato.people._box_stream import BoxStream, track_boxes
+from sfumato.people._box_stream import BoxStream, held_back, track_boxes
 from sfumato.people._boxes import Box, box_mask, hull, iou, suppress, unite
 from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco
 from sfumato.people._contact_sheet import ContactSheet, contact_sheet, draw
@@ -70,6 +70,7 @@ __all__ = [
     "draw",
     "face_detector",
     "face_embedder",
+    "held_back",
     "hull",
     "iou",
     "look_near",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Self
 
 from sfumato.errors import SfumatoError
@@ -13,11 +14,18 @@ from sfumato.people._litert import threads
 from sfumato.people._looks import looked_at, with_last
 from sfumato.people._protocols import FaceDetector, PersonDetector
 from sfumato.people._status import DetectorStatus, OnMiss, Review
-from sfumato.people._tracker import BoxTracker, TrackedBox, TrackedBoxes
+from sfumato.people._steady import REACH, steady
+from sfumato.people._tracker import BoxTracker, TrackedBoxes
 
 LOOKAHEAD = 21
 HOLD = 30
 _GLANCE_HOLD = 2
+
+
+def held_back(lookahead: int, every: int, workers: int) -> int:
+    """Frames that a stream keeps: to follow and to steady boxes, for the looks that are under way,
+    and one more if the last frame must be known as such."""
+    return lookahead + REACH + (every > 1) + workers
 
 
 class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
@@ -48,7 +56,7 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
         asked = [one for one in (detector, between) if one is not None]
         alone = not all(getattr(one, "at_once", False) for one in asked)
         self._workers = 1 if alone else threads()
-        self.lookahead = lookahead + (every > 1) + (0 if alone else self._workers)
+        self.lookahead = held_back(lookahead, every, 0 if alone else self._workers)
         name = detector.name
         if every > 1:
             name += f" every {every} frames" + (f", {between.name} between" if between else "")
@@ -72,15 +80,17 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
 
     def _run(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, TrackedBoxes]]:
         waiting: deque[Frame] = deque()
-        for frame, (found, glanced) in looked_at(self._turns(frames), self._look, self._workers):
-            waiting.append(frame)
-            self._tracker.push(found)
-            self._glances.push(glanced)
-            for answer in self._united():
-                yield waiting.popleft(), answer
-        for answer in self._united(finished=True):
+        for answer in steady(self._boxes(frames, waiting)):
             yield waiting.popleft(), answer
         self._tracker.review.close()
+
+    def _boxes(self, frames: Iterable[Frame], taken: deque[Frame]) -> Iterator[TrackedBoxes]:
+        for frame, (found, glanced) in looked_at(self._turns(frames), self._look, self._workers):
+            taken.append(frame)
+            self._tracker.push(found)
+            self._glances.push(glanced)
+            yield from self._united()
+        yield from self._united(finished=True)
 
     def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, bool]]:
         """Every frame, and whether it is one to look at."""
@@ -97,7 +107,7 @@ class BoxStream(Iterator[tuple[Frame, TrackedBoxes]]):
     def _united(self, *, finished: bool = False) -> Iterator[TrackedBoxes]:
         pairs = zip(self._tracker.answers(finished), self._glances.answers(finished), strict=True)
         for looks, glances in pairs:
-            more = (TrackedBox(one.box, -1 - one.track, one.state) for one in glances.tracked)
+            more = (replace(one, track=-1 - one.track) for one in glances.tracked)
             yield TrackedBoxes(looks.index, (*looks.tracked, *more), looks.blank)
 
 

@@ -6,7 +6,7 @@ further frames, so that a track can be continued from both sides:
 - between two sightings the box is interpolated (*bridged*);
 - after the last and before the first sighting it is *held*, for at most ``hold`` frames, and for
   fewer when there is little evidence for the track; then it shrinks away over a few frames more;
-- a track that another one has taken over (same place, later or earlier in time) is not held;
+- a track that another one has taken over (same place, later in time) is not held;
 - every box is the hull of the track's boxes on the frame before, the frame itself and the frame
   after, and grows with the distance from the nearest sighting and with the speed of the motion;
 - a bridged box that would have to grow beyond all measure is not credible, and its frame is blank.
@@ -37,9 +37,9 @@ _GATE, _GATE_PER_FRAME, _WIDEST_GATE = 0.8, 0.1, 2.0  # of association, in box s
 _TAKEN_OVER = 1.5  # a new track this near to a held one, in box sizes, is the same person
 _LARGEST_RATIO = 2.5  # two sightings of one face differ at most this much in size
 _EVIDENCE = 2  # frames of holding that one sighting is worth; a sure one is worth three times that
-# A cover does not pop up and vanish: beyond the hold it shrinks for some frames, by a quarter of its
-# area each. (That covers more, never less: the hold is what the frames are answered for.)
-TAPER, _SHRINK = 6, 0.87
+# A cover does not pop up and vanish: beyond the hold its sides shrink for some frames, by a twelfth each.
+# (That covers more, never less: the hold is what the frames are answered for.)
+TAPER, SHRINK = 9, 0.92
 
 
 class MissedPersonError(SfumatoError):
@@ -77,7 +77,6 @@ class _Track:
     last: int
     velocity: tuple[float, float] = (0.0, 0.0)
     handed_over: int | None = None  # the frame on which another track took over
-    shown: bool = False
 
     def expected(self, index: int) -> tuple[Box, Box]:
         """Where the last sighting would be by now, if it slowed down and if it did not."""
@@ -180,13 +179,10 @@ class BoxTracker:
                 continue
             around = [self._place(track, near)[1] for near in (index - 1, index + 1)]
             whole = hull([box, *(near for near in around if near is not None)])
-            if state == "held":
-                shrunk = self._shrunk_for_another(track, box, index)
-                if shrunk is None:
-                    continue
-                whole = whole.scale(shrunk)
-            track.shown = True
-            tracked.append(TrackedBox(whole, track.number, state))
+            left = 1.0 if state != "held" else self._left_beside_another(track, box, index)
+            if left == 0:
+                continue
+            tracked.append(TrackedBox(whole.scale(left), track.number, state))
             if state == "seen" and track.sightings[index].score < self.sure:
                 self.review.note(index, "unsure", track.number)
             elif state == "held":
@@ -194,25 +190,26 @@ class BoxTracker:
         self._count(index, tracked, looked, blank)
         return TrackedBoxes(index, tuple(tracked), blank)
 
-    def _shrunk_for_another(self, track: _Track, box: Box, index: int) -> float | None:
-        """How much of a held cover is left beside a track that took over; None when nothing is.
+    def _left_beside_another(self, track: _Track, box: Box, index: int) -> float:
+        """How much of each side of a held cover is left when another track has taken over.
 
-        What has begun to go is gone, and what is shown already stays: no cover comes and goes.
+        What has begun to go goes on going: no cover comes and goes. Before its first sighting a
+        cover stays beside the other one, for it would have to come in at once when that one leaves.
         """
         if index < track.first:
-            return None if not track.shown and self._taken_over(track, box, index) else 1.0
+            return 1.0
         if track.handed_over is None:
             if not self._taken_over(track, box, index):
                 return 1.0
             track.handed_over = index
         since = index - track.handed_over + 1
-        return _SHRINK**since if since <= TAPER else None
+        return float(SHRINK**since) if since <= TAPER else 0.0
 
     def _taken_over(self, track: _Track, box: Box, index: int) -> bool:
-        """Whether another track, which began after this one ended (or ended before it began), is
-        seen where this one is held: then it is the same person under a new number."""
+        """Whether another track, which began after this one ended, is seen where this one is held:
+        then it is the same person under a new number."""
         return any(
-            (other.first > track.last or other.last < track.first)
+            other.first > track.last
             and other.first <= index <= other.last
             and (there := self._place(other, index)[1]) is not None
             and _distance(box, there) <= _TAKEN_OVER * _size(there)
@@ -246,16 +243,20 @@ class BoxTracker:
             return "bridged", _bridge(track, before, after, index)
         near = before if before is not None else after
         assert near is not None
-        reach = int(min(self.hold, track.evidence))
-        if index < near:
-            reach = max(min(reach, self.lookahead - TAPER), 0)
-        beyond = abs(index - near) - reach
+        beyond = self._beyond(track, index)
         if index < 0 or beyond > TAPER:
             return "held", None
         if beyond <= 0:
             return "held", self._hold(track, near, index)
-        last = self._hold(track, near, near + reach if index > near else near - reach)
-        return "held", last.scale(_SHRINK**beyond)
+        last = self._hold(track, near, index - beyond if index > near else index + beyond)
+        return "held", last.scale(SHRINK**beyond)
+
+    def _beyond(self, track: _Track, index: int) -> int:
+        """How many frames further from the track than it is held; not positive where it is held."""
+        reach = int(min(self.hold, track.evidence))
+        if index < track.first:
+            return track.first - index - max(min(reach, self.lookahead - TAPER), 0)
+        return index - track.last - reach
 
     def _hold(self, track: _Track, near: int, index: int) -> Box:
         box, distance = track.sightings[near], abs(index - near)

@@ -119,9 +119,8 @@ class Region:
     def lookahead(self) -> int:
         if self.import_boxes is not None or self.kind == "mask":
             return 0
-        # whether a frame is the last one, which is always looked at, is known one frame later
-        skips = int(self.every != 1)
-        faces, masks = FACE_LOOKAHEAD + skips + people.threads(), MASK_LOOKAHEAD + skips
+        faces = people.held_back(FACE_LOOKAHEAD, self.every or 1, people.threads())
+        masks = MASK_LOOKAHEAD + (self.every != 1)
         whole = masks + _AHEAD + 2 + faces
         return {"faces": faces, "background": masks, "people": whole}[self.kind]
 
