@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from sfumato.bench import _people as people
 from sfumato.bench import train as table
 from sfumato.data import UtdMhad
 from sfumato.data._problems import Problems
@@ -22,8 +23,8 @@ torch.set_num_threads(1)
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("train")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "_QUICK", table._Size((10, 16, 8), 2, 2, 4))
-        return folder, table.run(quick=True, save=str(folder))
+        patch.setattr(people, "QUICK", people.Size((10, 16, 8), 2, 2, 4))
+        return folder, table.run(quick=True, keep=str(folder))
 
 
 def test_every_method_has_a_cell_with_scores_and_its_promise(made: Any) -> None:
@@ -47,14 +48,15 @@ def test_every_method_has_a_cell_with_scores_and_its_promise(made: Any) -> None:
 
 def test_a_stopped_table_goes_on_where_it_was(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, first = made
-    monkeypatch.setattr(table, "_QUICK", table._Size((10, 16, 8), 2, 2, 4))
+    monkeypatch.setattr(people, "QUICK", people.Size((10, 16, 8), 2, 2, 4))
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("something was trained or staged again")
 
     monkeypatch.setattr(table, "train", refuse)
-    monkeypatch.setattr(table, "staged", refuse)
-    assert table.run(quick=True, save=str(folder)) == first
+    monkeypatch.setattr(people, "staged", refuse)
+    monkeypatch.setattr(people, "train", refuse)
+    assert table.run(quick=True, keep=str(folder)) == first
 
 
 def test_groups_of_depth_clips_share_nobody_and_one_mask(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,11 +64,11 @@ def test_groups_of_depth_clips_share_nobody_and_one_mask(monkeypatch: pytest.Mon
     keys = [(action, subject, 1) for action in (1, 2) for subject in range(1, 9)]
     pixels = [rng.integers(0, 256, (20, 120, 160)).astype(np.uint8) for _ in keys]
     found = UtdMhad(keys, lambda index: pixels[index], "depth", Problems())
-    monkeypatch.setattr(table, "utd_mhad", lambda *_: found)
-    task = table._utd("anywhere", quick=False)
+    monkeypatch.setattr(people, "utd_mhad", lambda *_: found)
+    task = people.depth_task("anywhere", quick=False)
     groups = [task.public, task.private, task.held_out]
-    people = [{owner for owners in group.owners or () for owner in owners} for group in groups]
-    assert sum(map(len, people)) == len(set.union(*people)) == 8
+    owners = [{name for names in group.owners or () for name in names} for group in groups]
+    assert sum(map(len, owners)) == len(set.union(*owners)) == 8
     masks = np.concatenate([group.mask for group in groups if group.mask is not None])
     assert (masks == masks[0]).all(), "a mask that follows a person would tell of the person"
     assert 0 < masks.mean() < 1

@@ -77,6 +77,7 @@ def bars(
     series: Mapping[str, Sequence[float]],
     *,
     errors: Mapping[str, Sequence[float]] | None = None,
+    logarithmic: bool = False,
 ) -> str:
     """Groups of bars side by side, one colour for each of ``series``."""
     width, many = 0.8 / len(series), len(groups) > 4
@@ -91,6 +92,8 @@ def bars(
         axes.set_xticks(range(len(groups)), groups, **turned)
         axes.grid(axis="x", visible=False)
         axes.set(title=title, ylabel=y)
+        if logarithmic:
+            axes.set_yscale("log")
 
     return _drawn((max(5.2, 0.5 * len(groups) + 1.5), 3.2), draw)
 
@@ -119,9 +122,7 @@ def matrix(
     return _drawn((max(2.4, side), max(2.2, side)), draw, legend=False)
 
 
-def _drawn(
-    size: tuple[float, float], draw: Callable[[Axes], None], *, legend: bool = True
-) -> str:
+def _drawn(size: tuple[float, float], draw: Callable[[Axes], None], *, legend: bool = True) -> str:
     written = io.StringIO()
     with mpl.rc_context(_SETTINGS):
         canvas = Figure(figsize=size, layout="constrained")

@@ -18,7 +18,6 @@ from sfumato.privacy import (
     Guarantee,
     NoGuarantee,
     Relation,
-    Truth,
     Unit,
     calibrate_dpsgd,
     calibrate_event,
@@ -171,7 +170,7 @@ def _published(name: str, as_json: bool) -> None:
             lines.append(f"  claimed epsilon {claimed:g} (noise {noise:.4g}); true:")
         seen.add((setting.name, claimed))
         lines.append(
-            f"    [bold]{_true_epsilon(truth):>18}[/bold]  {truth.what}; unit {truth.unit}, "
+            f"    [bold]{truth.stated:>18}[/bold]  {truth.what}; unit {truth.unit}, "
             f"{truth.relation.value}, delta {truth.delta:g}, {truth.accountant}"
         )
         if isinstance(truth.promise, NoGuarantee):
@@ -193,11 +192,3 @@ def _published(name: str, as_json: bool) -> None:
             }
         )
     emit(as_json, {"rows": rows}, "\n".join(lines[1:]))
-
-
-def _true_epsilon(truth: Truth) -> str:
-    """Upper bounds are rounded up, lower bounds down, so that neither says too much."""
-    if truth.at_least is None:
-        return format_epsilon(truth.epsilon) if math.isfinite(truth.epsilon) else "no guarantee"
-    scale = 10.0 ** (2 - math.floor(math.log10(truth.at_least)))
-    return f"at least {math.floor(truth.at_least * scale) / scale:.6g}"

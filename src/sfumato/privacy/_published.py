@@ -17,7 +17,7 @@ from scipy.special import gammaln
 from sfumato.privacy._accounting import epsilon_of
 from sfumato.privacy._calibration import _search, dpsgd_event, dpsgd_schedule
 from sfumato.privacy._events import Bounds, Event, Gaussian, Group, SharedBatch
-from sfumato.privacy._guarantee import Guarantee, NoGuarantee
+from sfumato.privacy._guarantee import Guarantee, NoGuarantee, format_epsilon
 from sfumato.privacy._rdp import GOOGLE_ORDERS, epsilon_by_rdp
 from sfumato.privacy._terms import AccountingError, terms_of
 from sfumato.privacy._units import Relation, Unit
@@ -44,6 +44,14 @@ class Truth:
         if isinstance(self.promise, Guarantee):
             return self.promise.epsilon
         return math.inf if self.at_least is None else self.at_least
+
+    @property
+    def stated(self) -> str:
+        """Upper bounds are rounded up, lower bounds down, so that neither says too much."""
+        if self.at_least is None:
+            return format_epsilon(self.epsilon) if math.isfinite(self.epsilon) else "no guarantee"
+        scale = 10.0 ** (2 - math.floor(math.log10(self.at_least)))
+        return f"at least {math.floor(self.at_least * scale) / scale:.6g}"
 
 
 @dataclass(frozen=True)

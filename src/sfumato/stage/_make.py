@@ -111,8 +111,10 @@ def rooms(staging: Staging) -> tuple[Room, ...]:
     )
 
 
-def clips(staging: Staging, *, performances: Sequence[Performance] = ()) -> Iterator[Clip]:
-    """Stage clip after clip; each depends on the seed and its own number only.
+def clips(
+    staging: Staging, *, performances: Sequence[Performance] = (), first: int = 0
+) -> Iterator[Clip]:
+    """Stage clip after clip from number ``first``; each depends on the seed and its number only.
 
     Actions are dealt in turn, so that classes are balanced. With ``performances`` the motion of
     the actions they name is taken from them.
@@ -122,7 +124,7 @@ def clips(staging: Staging, *, performances: Sequence[Performance] = ()) -> Iter
     given: Mapping[str, list[Performance]] = {
         name: [p for p in performances if p.action == name] for name in staging.actions
     }
-    for number in range(staging.clips):
+    for number in range(first, staging.clips):
         rng = np.random.default_rng([staging.seed, 2, number])
         action = staging.actions[number % len(staging.actions)]
         who = int(rng.integers(len(actors)))
