@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -65,52 +66,60 @@ class Reference:
         return score_probe(self._network, protector, self._tested, self._known)
 
 
+def fit_row(case: Case, train: ArrayRecords, seed: int, effort: Effort, kept: Path) -> Row:
+    """Fit PASS and keep the model; what the fit alone took, by the clock and of processor time."""
+    seen = share_of(train, case.share)
+    steps = min(effort.steps, case.training.get("steps", effort.steps))
+    method = Pass(
+        case.private,
+        case.useful,
+        donors_of(case, seen, seed, effort),
+        training=Training(**{**case.training, "steps": steps, "seed": seed}),
+        **case.settings,
+    )
+    started, used = time.perf_counter(), time.process_time()
+    method.fit(seen)
+    cost = {
+        "seconds": round(time.perf_counter() - started, 1),
+        "processor_seconds": round(time.process_time() - used, 1),
+        "threads": torch.get_num_threads(),
+        "steps": steps,
+    }
+    assert method.theory is not None
+    bound = method.theory.live_bound(method.history[-1][1].total(method.lambda_, method.mu))
+    method.save(kept, force=True)
+    return cost | {"live_bound": round(bound, 4)}
+
+
+def donors_of(case: Case, seen: ArrayRecords, seed: int, effort: Effort) -> DonorSet:
+    """The donors of a case: who they are follows from the seed."""
+    count = min(case.donors, effort.most_donors, len(seen))
+    if case.donor_mix is None:
+        return DonorSet.sample(seen, count, declared="public", seed=seed)
+    name, shares = case.donor_mix
+    return DonorSet.mixed(seen, count, name, shares, declared="public", seed=seed)
+
+
 def pass_row(
     case: Case,
     split: Split,
     clear: Row,
     seed: int,
     effort: Effort,
+    kept: Path,
     plain: Callable[[], Reference] | None,
 ) -> Row:
-    """PASS, by the exact attacker and, with ``plain``, by a trained and an unadapted one."""
+    """The PASS in ``kept``, by the exact attacker and, with ``plain``, by a trained and an unadapted one."""
     train, test = split
-    seen = share_of(train, case.share)
-    method, cost = fit_pass(case, seen, seed, effort)
+    donors = donors_of(case, share_of(train, case.share), seed, effort)
+    method = Pass.load(kept, donors, randomness=Randomness(seed))
     known = read_table(train, case.attributes)
     tested = read_table(test, case.attributes, classes=known.classes)
     found = _exact(case, method, known, tested, clear)
     if plain is not None:
         _probe_into(found, case, method, split, clear, effort)
         _unfinetuned_into(found, case, method, clear, plain())
-    return found | cost | {"steps": method.training.steps}
-
-
-def fit_pass(case: Case, train: ArrayRecords, seed: int, effort: Effort) -> tuple[Pass, Row]:
-    """The fitted method and what the fit alone took, by the clock and of processor time."""
-    count = min(case.donors, effort.most_donors, len(train))
-    if case.donor_mix is None:
-        donors = DonorSet.sample(train, count, declared="public", seed=seed)
-    else:
-        name, shares = case.donor_mix
-        donors = DonorSet.mixed(train, count, name, shares, declared="public", seed=seed)
-    steps = min(effort.steps, case.training.get("steps", effort.steps))
-    training = Training(**{**case.training, "steps": steps, "seed": seed})
-    method = Pass(
-        case.private,
-        case.useful,
-        donors,
-        training=training,
-        randomness=Randomness(seed),
-        **case.settings,
-    )
-    started, used = time.perf_counter(), time.process_time()
-    method.fit(train)
-    return method, {
-        "seconds": round(time.perf_counter() - started, 1),
-        "processor_seconds": round(time.process_time() - used, 1),
-        "threads": torch.get_num_threads(),
-    }
+    return found
 
 
 def baseline_row(
@@ -197,14 +206,11 @@ def _exact(case: Case, method: Pass, known: Table, tested: Table, clear: Row) ->
                 )
             ]
     exact = _with_nag(scores, clear)
-    assert method.theory is not None
-    bound = method.theory.live_bound(method.history[-1][1].total(method.lambda_, method.mu))
     return {
         "attackers": {"exact": exact},
         "mnag": {"exact": _mnag(case, exact)},
         "gamma": gamma,
         "repeated": repeated,
-        "live_bound": round(bound, 4),
         "row_entropy": round(float(-torch.special.xlogy(test_rows, test_rows).sum(1).mean()), 4),
         "confusion": {
             name: confusion(method, test_rows, tested, name)

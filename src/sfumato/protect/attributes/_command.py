@@ -120,8 +120,8 @@ class AttributeReport:
 def dry_run(order: AttributeOrder) -> AttributeReport:
     """What would be done; reads nothing."""
     lines = [
-        f"Method {order.method}: every record is replaced by a donor's, so that "
-        f"{', '.join(order.private)} cannot be told and {', '.join(order.useful)} can. "
+        f"Method {order.method}: every record is replaced by a donor's, drawn to hide "
+        f"{', '.join(order.private)} and to keep {', '.join(order.useful)}. "
         "Nothing was read or written.",
         f"Donors are declared {order.donors_are}; their recordings are published as they are.",
         "pass proves nothing; sfumato audit probe measures what leaks."
@@ -249,9 +249,9 @@ def _copy_files(folder: Path, donors: Dataset, rows: Sequence[int]) -> int:
 
 def _done(order: AttributeOrder, data: Dataset, method: Pass) -> str:
     return (
-        f"{len(data.records)} records were replaced by those of {len(method.donors)} donors, drawn "
-        f"so that {', '.join(order.private)} cannot be told and {', '.join(order.useful)} can; the "
-        "order is shuffled and the attributes are the donors'."
+        f"{len(data.records)} records were replaced by those of {len(method.donors)} donors, drawn to "
+        f"hide {', '.join(order.private)} and to keep {', '.join(order.useful)}; the order is "
+        "shuffled and the attributes are the donors'."
     )
 
 
