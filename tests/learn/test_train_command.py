@@ -187,7 +187,8 @@ def test_tensorboard_holds_public_held_out_and_noised_things_only(
     shown: list[Any] = []
     run, _ = run_job(make_job(read_config(config, [])), progress=shown.append)
     tags = _tags(tmp_path / "run")
-    assert set(tags) == {"privacy/epsilon_spent", "training/learning_rate", "public/loss",
+    spent = f"epsilon_spent (unit masked-tokens, replace, delta {run.guarantee.delta:g})"
+    assert set(tags) == {f"privacy/{spent}", "training/learning_rate", "public/loss",
                          "held_out/accuracy", "held_out/mean_class_accuracy", "held_out/loss"}  # fmt: skip
     assert tags["held_out/accuracy"][-1] == pytest.approx(run.history[-1]["held_out_accuracy"])
     assert len(tags["public/loss"]) == 3

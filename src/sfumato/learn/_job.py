@@ -190,7 +190,8 @@ def _board(
     board = EventFile(job.folder / EVENTS)
 
     def show(shown: Progress) -> None:
-        board.add(shown.step, _scalars(shown, private=job.config.private_loss == "logged"))
+        logged = job.config.private_loss == "logged"
+        board.add(shown.step, _scalars(shown, job.plan, private=logged))
         if progress is not None:
             progress(shown)
 
@@ -200,9 +201,11 @@ def _board(
         board.close()
 
 
-def _scalars(shown: Progress, *, private: bool) -> dict[str, float]:
+def _scalars(shown: Progress, plan: Plan, *, private: bool) -> dict[str, float]:
+    # an epsilon is never seen without its unit, relation and delta
+    spent = f"epsilon_spent (unit {plan.unit}, {plan.relation.value}, delta {plan.delta:g})"
     found = {
-        "privacy/epsilon_spent": shown.epsilon,
+        f"privacy/{spent}": shown.epsilon,
         "training/learning_rate": shown.rate,
         "public/loss": shown.public_loss,
         "private/loss_not_accounted": shown.private_loss if private else None,
