@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from sfumato.audit import (
@@ -79,6 +81,25 @@ def test_gaussian_distinguisher_reaches_the_fractions(
         strict = [each.beside[0] for each in found]
         assert {level for level, _ in strict} == {0.99}
         assert np.mean([value for _, value in strict]) < np.mean([each.epsilon for each in found])
+
+
+@given(
+    st.integers(0, 2**32), st.integers(100, 3_000), st.floats(0, 4), st.floats(0.55, 0.98),
+    st.floats(0.001, 0.01), st.booleans(),
+)  # fmt: skip
+def test_more_confidence_never_says_more(
+    seed: int, trials: int, apart: float, low: float, more: float, coarse: bool
+) -> None:
+    """Whatever the scores and however few: one set is tested at all confidences."""
+    generator = np.random.default_rng(seed)
+    first, second = generator.normal([[apart], [0.0]], 1.0, (2, trials))
+    if coarse:
+        first, second = np.rint(first), np.rint(second)
+    found = epsilon_lower_bound(first, second, delta=DELTA, confidence=low)
+    limits = [found.epsilon, *(limit for _, limit in found.beside)]
+    assert limits == sorted(limits, reverse=True)
+    surer = epsilon_lower_bound(first, second, delta=DELTA, confidence=low + more)
+    assert surer.epsilon <= found.epsilon
 
 
 @pytest.mark.parametrize(

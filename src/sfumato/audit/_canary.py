@@ -58,7 +58,11 @@ class CanaryRun:
 
 
 def canary_run(
-    plan: Plan, *, canaries: int = 1000, randomness: Randomness | None = None
+    plan: Plan,
+    *,
+    canaries: int = 1000,
+    randomness: Randomness | None = None,
+    shared_batch: bool = True,
 ) -> CanaryRun:
     """One training of ``plan.steps`` steps with ``canaries``, half of them in by a fair coin.
 
@@ -74,7 +78,8 @@ def canary_run(
     | masked pixels | a loud public half beside the private one |
 
     With masked pixels the attacker takes the private batch to be the public one: the attack on the
-    published shared batch, which finds nothing where the two are independent.
+    published shared batch, which finds nothing where the two are independent. ``shared_batch=False``
+    attacks the private stream alone, as without a public view.
     """
     view = plan.public_view
     if not plan.is_private:
@@ -102,7 +107,7 @@ def canary_run(
         gradient = step.take().gradient["weight"].double().numpy() * plan.divisor / plan.clip_norm
         along = (gradient[0] - gradient[1]) / math.sqrt(2)
         seen = directions @ along
-        if isinstance(view, MaskedPixels):
+        if shared_batch and isinstance(view, MaskedPixels):
             present = np.abs(along[:canaries]) > 1e3 * sigma
             scores += np.where(present, step_ratio(seen, 1.0, sigma, away=away), 0.0)
         else:

@@ -23,7 +23,7 @@ from sfumato.errors import SfumatoError
 Array = npt.NDArray[np.float64]
 
 CONFIDENCES = (0.95, 0.99, 0.999)
-_CHOOSING_SHARE, _CHOOSING_MOST = 0.1, 5_000
+_CHOOSING_SHARE, _CHOOSING_MOST, _CHOOSING_ERROR = 0.1, 5_000, 0.05
 # Shares of the allowed error that the rare side may use: it is the one that matters.
 _RARE_SHARES = (0.5, 0.8, 0.95)
 _LEAST_TRIALS = 100
@@ -106,13 +106,14 @@ def epsilon_lower_bound(
     if not 0.5 < confidence < 1:
         raise AuditError(f"Expected a confidence between 0.5 and 1, got {confidence!r}.")
     others = tuple(level for level in CONFIDENCES if level > confidence)
+    chosen = _chosen(p, q, delta)
     return LowerBound(
-        epsilon=_certified(p, q, delta, 1 - confidence),
+        epsilon=_certified(p, q, delta, 1 - confidence, chosen),
         confidence=confidence,
         delta=delta,
         method=method,
         trials=min(len(p), len(q)),
-        beside=tuple((level, _certified(p, q, delta, 1 - level)) for level in others),
+        beside=tuple((level, _certified(p, q, delta, 1 - level, chosen)) for level in others),
         gaussian_fit=gaussian_fit(p, q, delta=delta, confidence=confidence),
     )
 
@@ -178,12 +179,22 @@ def _split(values: Array) -> tuple[Array, Array]:
     return values[:cut], values[cut:]
 
 
-def _certified(p: Array, q: Array, delta: float, error: float) -> float:
-    chosen_p, kept_p = _split(p)
-    chosen_q, kept_q = _split(q)
-    best = (-math.inf, False, 0.0, 0.5)
+@dataclass(frozen=True)
+class _Chosen:
+    """The set (beyond ``threshold``, with the sides ``turned`` or not) and how its error is shared."""
+
+    turned: bool
+    threshold: float
+    share: float
+
+
+def _chosen(p: Array, q: Array, delta: float) -> _Chosen:
+    """One set for all confidences, the most telling at 95 %: so more confidence never says more."""
+    seen_p, kept_p = _split(p)
+    seen_q, kept_q = _split(q)
+    best, chosen = -math.inf, _Chosen(False, 0.0, 0.5)
     for turned in (False, True):
-        often, rare = (-chosen_q, -chosen_p) if turned else (chosen_p, chosen_q)
+        often, rare = (-seen_q, -seen_p) if turned else (seen_p, seen_q)
         sizes = (len(kept_q), len(kept_p)) if turned else (len(kept_p), len(kept_q))
         thresholds, guesses = _foreseen(often, rare)
         for share in _RARE_SHARES:
@@ -191,17 +202,23 @@ def _certified(p: Array, q: Array, delta: float, error: float) -> float:
             values = np.minimum.reduce(
                 [
                     _limit(hits * sizes[0], sizes[0], alarms * sizes[1], sizes[1],
-                           delta, error, share)
+                           delta, _CHOOSING_ERROR, share)
                     for hits, alarms in guesses
                 ]
             )  # fmt: skip
             top = int(values.argmax())
-            if values[top] > best[0]:
-                best = (float(values[top]), turned, float(thresholds[top]), share)
-    _, turned, threshold, share = best
-    often, rare = (-kept_q, -kept_p) if turned else (kept_p, kept_q)
-    hits, alarms = (often > threshold).sum(), (rare > threshold).sum()
-    return max(0.0, float(_limit(hits, len(often), alarms, len(rare), delta, error, share)))
+            if values[top] > best:
+                best = float(values[top])
+                chosen = _Chosen(turned, float(thresholds[top]), share)
+    return chosen
+
+
+def _certified(p: Array, q: Array, delta: float, error: float, chosen: _Chosen) -> float:
+    kept_p, kept_q = _split(p)[1], _split(q)[1]
+    often, rare = (-kept_q, -kept_p) if chosen.turned else (kept_p, kept_q)
+    hits, alarms = (often > chosen.threshold).sum(), (rare > chosen.threshold).sum()
+    value = _limit(hits, len(often), alarms, len(rare), delta, error, chosen.share)
+    return max(0.0, float(value))
 
 
 def _limit(

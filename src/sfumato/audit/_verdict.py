@@ -19,6 +19,7 @@ from sfumato.audit._pairs import affordable_trials, simulated_scores
 from sfumato.audit._release_code import check_release, release_scores, small_shape
 from sfumato.audit._training_code import TrainingCode, training_code
 from sfumato.files import write_json, write_text
+from sfumato.learn import MaskedPixels
 from sfumato.privacy import (
     Card,
     ExponentialChoice,
@@ -286,6 +287,10 @@ def _train(verdict: Verdict, code: TrainingCode, confidence: float) -> None:
         verdict.findings += check_training(code.plan)
     bound = canary_run(code.plan, canaries=code.canaries).lower_bound(confidence)
     verdict.attacks.append(Attack(code.target, code.limit, bound))
+    if isinstance(code.plan.public_view, MaskedPixels) and not code.plan.as_published:
+        alone = canary_run(code.plan, canaries=code.canaries, shared_batch=False)
+        target = f"{code.target}, private stream alone"
+        verdict.attacks.append(Attack(target, code.limit, alone.lower_bound(confidence)))
 
 
 def _release(verdict: Verdict, card: Card, path: Path, confidence: float) -> None:

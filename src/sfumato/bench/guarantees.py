@@ -135,8 +135,9 @@ def _rows(name: str, verdict: Verdict) -> Iterator[dict[str, Any]]:
         raise SfumatoError(f"Expected the code of {name} to be run, but: {verdict.not_run}.")
     for attack in code:
         sure = dict(attack.bound.beside)
+        alone = attack.target.endswith("private stream alone")
         yield {
-            "method": name,
+            "method": f"{name}, private stream" if alone else name,
             "unit": str(promise.unit),
             "relation": promise.relation.value,
             "delta": promise.delta,
