@@ -77,7 +77,14 @@ from sfumato.audit._undo import (
     smoothed,
     tikhonov,
 )
-from sfumato.audit._undo_release import method_on, undo_frames, undo_release
+from sfumato.audit._undo_release import (
+    METHODS,
+    method_on,
+    over_time,
+    single_frame_attacks,
+    undo_frames,
+    undo_release,
+)
 from sfumato.audit._verdict import Verdict, audit_guarantee, verdict_paths, write_verdict
 from sfumato.audit._views import views_of
 from sfumato.audit._visual import Attribute, VisualReport, action_protocols, infer, visual_attack
@@ -85,6 +92,7 @@ from sfumato.data import pckh
 
 __all__ = [
     "BY",
+    "METHODS",
     "AtRate",
     "Attacker",
     "Attribute",
@@ -176,6 +184,7 @@ __all__ = [
     "mnag",
     "nag",
     "one_run_lower_bound",
+    "over_time",
     "paired",
     "pckh",
     "probe",
@@ -184,6 +193,7 @@ __all__ = [
     "release_scores",
     "repeated_release",
     "simulated_scores",
+    "single_frame_attacks",
     "smoothed",
     "ssim",
     "strengths",

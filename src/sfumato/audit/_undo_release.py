@@ -32,6 +32,7 @@ from sfumato.protect.video import Hiding, InverseSuperResolution, Place, Snow
 
 METHODS = ("deblur", "smooth", "learned", "average", "halo")
 _LOSSLESS = ("ffv1", "png", ".png")
+INVERSION = "Tikhonov inversion"
 # How little a picture is trusted that went through a codec, or whose places are only nearly known.
 _WEIGHTS = (1e-2, 1e-1, 1.0)
 # Noise is the same everywhere, so a part of a large picture tells as much as the whole.
@@ -108,24 +109,16 @@ def undo_frames(
     else:
         places = changed_places(before, after, coded=coded and hides)
     step = -(-len(after) // _LOOKED_AT)
-    chosen: dict[str, Undo] = {}
-    cover = cover_matrix(method)
-    if "deblur" in wanted and cover is not None:
-        weights = _WEIGHTS if coded else (ROUNDING, *_WEIGHTS)
-        tries: dict[str, Undo] = {f"{weight:g}": deblurred(cover, weight) for weight in weights}
+    chosen = single_frame_attacks(method, wanted, public, after.shape, coded=coded)
+    tries = {name: undo for name, undo in chosen.items() if name.startswith(INVERSION)}
+    if tries:
         # the best of them is what an attacker may hope for
         scored = reconstruct(before[::step], after[::step], tries, masks=places[::step])
-        best = max(scored, key=lambda each: each.psnr[1])
-        chosen["Tikhonov inversion"] = tries[best.attack]
-    if "smooth" in wanted and hides:
-        chosen["smoothing"] = smoothed
+        best = max(scored, key=lambda each: each.psnr[1]).attack
+        chosen = {INVERSION: tries[best]} | {k: v for k, v in chosen.items() if k not in tries}
     if "average" in wanted and len(after) > 1:
-        for name, undo in _over_time(method).items():
+        for name, undo in over_time(method).items():
             chosen[name] = _sampled(undo, after, places, step)
-    if "learned" in wanted and (hides or _independent(method, after)):
-        pairs = list(_pairs(method, public, after.shape))
-        if pairs:
-            chosen["learned inverse"] = learned(pairs, at_places=hides)
     found = (
         reconstruct(before[::step], after[::step], chosen, masks=places[::step],
                     detector=detector, embedder=embedder)
@@ -135,6 +128,30 @@ def undo_frames(
     if "halo" in wanted and hides and len(after) > 2 and places.any() and not places.all():
         outline = halo(before, after, masks=places)
     return found, outline
+
+
+def single_frame_attacks(
+    method: Method,
+    wanted: Iterable[str],
+    public: Iterable[tuple[Image, Mask]],
+    shape: tuple[int, ...],
+    *,
+    coded: bool = False,
+) -> dict[str, Undo]:
+    """What fits ``method``; an inversion for each of several weights, since none is right for all."""
+    asked, hides = set(wanted), isinstance(method, Hiding)
+    chosen: dict[str, Undo] = {}
+    cover = cover_matrix(method)
+    if "deblur" in asked and cover is not None:
+        for weight in _WEIGHTS if coded else (ROUNDING, *_WEIGHTS):
+            chosen[f"{INVERSION}, weight {weight:.0e}"] = deblurred(cover, weight)
+    if "smooth" in asked and hides:
+        chosen["smoothing"] = smoothed
+    if "learned" in asked and (hides or _independent(method, shape)):
+        pairs = list(_pairs(method, public, shape))
+        if pairs:
+            chosen["learned inverse"] = learned(pairs, at_places=hides)
+    return chosen
 
 
 def head_of(mask: Mask) -> Mask:
@@ -148,7 +165,8 @@ def head_of(mask: Mask) -> Mask:
     return out
 
 
-def _over_time(method: Method) -> dict[str, Undo]:
+def over_time(method: Method) -> dict[str, Undo]:
+    """Means that fit ``method``; only where single frames are noised do neighbours help."""
     if isinstance(method, Snow):
         return {"mean over time": gathered}
     if isinstance(method, Hiding):
@@ -161,11 +179,11 @@ def _sampled(undo: Undo, frames: Frames, places: Masks, step: int) -> Undo:
     return lambda _frames, _masks: undo(frames, places)[::step]
 
 
-def _independent(method: Method, frames: Frames) -> bool:
+def _independent(method: Method, shape: tuple[int, ...]) -> bool:
     """Whether single pictures can be protected as the recording was: noise, or fewer pixels."""
-    shape = Shape(frames.shape[1], frames.shape[2], len(frames))
+    frames, height, width = shape[:3]
     return isinstance(method, InverseSuperResolution) or isinstance(
-        method.promise(shape), Guarantee
+        method.promise(Shape(height, width, frames)), Guarantee
     )
 
 

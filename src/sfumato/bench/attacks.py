@@ -30,6 +30,7 @@ from sfumato.audit import (
     views_of,
     visual_attack,
 )
+from sfumato.bench._attack_pictures import still_found, undone
 from sfumato.bench._attack_stage import (
     QUICK,
     QUICK_WAYS,
@@ -50,8 +51,8 @@ RAW = "nothing"
 class Shown:
     """Clips as an attacker has them; views are looked at once and shared by all attacks."""
 
-    def __init__(self, clips: Clips, truth: Truth) -> None:
-        self.clips, self._truth = clips, truth
+    def __init__(self, clips: Clips, truth: Truth, way: str) -> None:
+        self.clips, self.way, self._truth = clips, way, truth
 
     @cached_property
     def people(self) -> dict[str, npt.NDArray[np.float32]]:
@@ -102,11 +103,23 @@ def _pixels(originals: Shown, protected: Shown, truth: Truth) -> list[Result]:
     return rows
 
 
+def _leaks(originals: Shown, protected: Shown, truth: Truth) -> list[Result]:
+    return still_found(protected.clips, truth)
+
+
+def _undoing(originals: Shown, protected: Shown, truth: Truth) -> list[Result]:
+    if protected.way == RAW:
+        return []
+    return undone(originals.clips, protected.clips, protected.way)
+
+
 ATTACKS = (
     Attack("visual", _visual),
     Attack("identity", _identity),
     Attack("rooms", _rooms),
     Attack("actions", _actions),
+    Attack("leaks", _leaks),
+    Attack("undoing", _undoing),
     Attack("pixels", _pixels),
 )
 
@@ -168,8 +181,10 @@ def _row(task: tuple[str, str]) -> None:
     torch.set_num_threads(1)
     folder, way = Path(task[0]), task[1]
     clips, truth = staged_clips(STAGING, folder)
-    originals = Shown(clips, truth)
-    protected = originals if way == RAW else Shown(_released(folder, way, clips, truth), truth)
+    originals = Shown(clips, truth, RAW)
+    protected = originals
+    if way != RAW:
+        protected = Shown(_released(folder, way, clips, truth), truth, way)
     if (stored := folder / "raw-views.npz").is_file():
         with np.load(stored, allow_pickle=False) as seen:
             originals.__dict__["people"] = {name: seen[name] for name in seen.files}
@@ -201,6 +216,8 @@ COLUMNS: dict[str, tuple[str, str | None]] = {
     "cMAP": ("cMAP", None),
     **{name: ("balanced accuracy of an attribute", name)
        for name in ("face", "skin", "clothing", "sex", "build", "identity", "room")},
+    "found": ("frames on which a person or face is still found", "person"),
+    "undone": ("hidden pixels undone", "reconstruction"),
     "action": ("top-1", "action, tested on protected"),
     "action on raw": ("top-1", "action, tested on raw"),
     "SSIM": ("SSIM", None),
