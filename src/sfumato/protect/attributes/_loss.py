@@ -101,26 +101,24 @@ def loss_and_gradient(
     """Terms of a batch and the gradient of the loss by the logits (before division by tau).
 
     With the bank's row q_s in place of p_s, d(-H(p_s))/dP_ik = (1 + log q_sk)/n_s for i in s: the
-    gradient of the whole-data objective, to the extent that the bank is fresh. The constant 1
-    vanishes in the softmax. Weights n_s/n of the batch turn 1/n_s into 1/n.
+    gradient of the whole-data objective, to the extent that the bank is fresh. The softmax turns
+    a derivative d by P into P (d - sum P d), so that the constant 1 vanishes. Weights n_s/n of the batch turn 1/n_s into 1/n.
     """
     p = log_p.exp()
-    entropy_parts = p * log_p
-    row_entropy = -entropy_parts.sum(1, keepdim=True)
-    gradient = entropy_parts.add_(p * row_entropy).mul_(-mu)
+    row_entropy = -(p * log_p).sum(1)
+    # one matrix of derivatives by P, centred and multiplied by P once at the end
+    inner = log_p * -mu
     per_private = []
     for codes, bank in private:
         bank.mix(*class_rows(p, codes, len(bank.rows)))
-        log_q = bank.rows.clamp(min=_TINY).log()
+        inner.add_(bank.rows.clamp(min=_TINY).log()[codes])
         per_private.append(-float((bank.priors * bank.entropies()).sum()))
-        cost = log_q[codes]
-        gradient.add_(p * (cost - (p * cost).sum(1, keepdim=True)))
     per_useful = []
     for each in useful:
         scale = math.log(each.class_count)
-        matching = p * each.match
-        kept = matching.sum(1, keepdim=True).clamp(min=_TINY)
+        kept = torch.linalg.vecdot(p, each.match).clamp(min=_TINY)
         per_useful.append(scale * float(-kept.log().mean()))
-        gradient.add_(p - matching / kept, alpha=lambda_ * scale)
-    gradient.div_(len(p))
+        inner.addcmul_(each.match, (-lambda_ * scale / kept)[:, None])
+    inner.sub_(torch.linalg.vecdot(p, inner)[:, None])
+    gradient = inner.mul_(p).div_(len(p))
     return Terms(tuple(per_private), tuple(per_useful), float(row_entropy.mean())), gradient
