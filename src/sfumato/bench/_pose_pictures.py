@@ -1,0 +1,84 @@
+"""Pictures of table ``pose``: the paper's Figure 3 (skeletons over epsilon) and 4f (raw beside psi).
+
+They show people, so they go where the user says and never into the results.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+from safetensors.torch import load_file
+
+from sfumato.bench._pose_fit import SIZE, predict, prepared
+from sfumato.bench._pose_grid import DP_METHODS, EPSILONS, PSI, Setting, Task, head_path
+from sfumato.data import LSP, draw_skeletons
+from sfumato.learn import Blur
+from sfumato.media import write_image
+
+Pixels = npt.NDArray[np.uint8]
+CLIP_NORM = 0.1  # as in the paper's Figure 3
+_ENLARGED = 2
+
+
+def save_pictures(folder: str, task: Task, settings: Sequence[Setting], count: int = 4) -> None:
+    """``over-epsilon.png`` and ``raw-and-psi.png`` of ``count`` test people."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    chosen = np.linspace(0, len(task.test) - 1, count + 2).astype(int)[1:-1]
+    write_image(place / "over-epsilon.png", over_epsilon(task, settings, chosen), force=True)
+    write_image(place / "raw-and-psi.png", raw_and_psi(task.test.x[chosen]), force=True)
+
+
+def raw_and_psi(crops: Pixels) -> Pixels:
+    """Three rows: as filmed, what is public here, and the published blur at this size."""
+    scale = SIZE[0] / 256
+    blur = Blur(2 * round(25 * scale / 2) + 1, 10 * scale)
+    rows = (("raw (private)", crops), ("psi(x) (public)", np.stack([PSI(x) for x in crops])),
+            ("published blur", np.stack([blur(x) for x in crops])))  # fmt: skip
+    return np.vstack([_row(name, pictures) for name, pictures in rows])
+
+
+def over_epsilon(
+    task: Task, settings: Sequence[Setting], chosen: npt.NDArray[np.integer]
+) -> Pixels:
+    """A row for the truth, before any private picture, and each method at each epsilon."""
+    crops, truth = task.test.x[chosen], task.test.y[chosen]
+    model = copy.deepcopy(task.model).eval()
+    inputs = prepared(crops)
+    rows = [_row("annotated", _drawn(crops, truth)),
+            _row("before", _drawn(crops, predict(model, inputs)))]  # fmt: skip
+    for method in DP_METHODS:
+        for epsilon in EPSILONS:
+            fitting = [one for one in settings if (one.method, one.epsilon, one.clip_norm, one.seed)
+                       == (method, epsilon, CLIP_NORM, 0)]  # fmt: skip
+            for setting in fitting:
+                path = head_path(setting, task)
+                if path.is_file():
+                    model.head.load_state_dict(load_file(path))
+                    drawn = _drawn(crops, predict(model, inputs))
+                    rows.append(_row(f"{method}, epsilon {epsilon:g}", drawn))
+    return np.vstack(rows)
+
+
+def _drawn(crops: Pixels, joints: npt.NDArray[np.floating]) -> Pixels:
+    drawn = []
+    for crop, person in zip(crops, joints):
+        large = cv2.resize(crop, None, fx=_ENLARGED, fy=_ENLARGED, interpolation=cv2.INTER_CUBIC)
+        whole = np.ones((1, len(person), 3))
+        whole[0, :, :2] = _ENLARGED * person[:, :2]
+        drawn.append(draw_skeletons(np.asarray(large, np.uint8), whole, LSP))
+    return np.stack(drawn)
+
+
+def _row(name: str, pictures: Pixels) -> Pixels:
+    """Pictures side by side under their name."""
+    strip = np.hstack(list(pictures))
+    strip = np.asarray(cv2.resize(strip, (len(pictures) * 2 * SIZE[1], 2 * SIZE[0])), np.uint8)
+    title = np.full((22, strip.shape[1], 3), 255, np.uint8)
+    cv2.putText(title, name, (6, 16), cv2.FONT_HERSHEY_SIMPLEX, 0.5, (0, 0, 0), 1, cv2.LINE_AA)
+    return np.vstack([title, strip])

@@ -1,0 +1,227 @@
+"""Table ``pose``: private pose estimation on Leeds Sports Pose after learning from staged people.
+
+The paper's Tables 1 to 5 and its Figure 2. A model learns publicly from staged people with true
+joints; then its head learns from LSP's first 1,000 pictures by every method, epsilon and clip norm,
+on features that are computed once; LSP's last 1,000 are the test. PCK by torso at 0.2, because LSP
+has no head boxes.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sfumato.bench._cells import Cells, Row
+from sfumato.bench._pose_fit import SIZE, People
+from sfumato.bench._pose_grid import (
+    DELTA,
+    DP_METHODS,
+    EPSILONS,
+    EVERYTHING,
+    LAST_STAGE,
+    PSI,
+    SCRATCH,
+    Setting,
+    Task,
+    grid,
+    measure,
+    some_public,
+)
+from sfumato.bench._pose_models import RECIPES, leeds, public_model, staged, without_promise
+from sfumato.bench._pose_noise import noises
+from sfumato.bench._pose_pages import figures, page, words
+from sfumato.bench._pose_pictures import save_pictures
+from sfumato.bench._pose_speed import speeds
+from sfumato.errors import SfumatoError
+
+__all__ = ["figures", "page", "run", "words"]
+
+STRONG, PAPERS = "efficientnet-lite0", "tiny-vit-5m"
+PARTS = ("baselines", "grid", "fine-tuned", "helps", "strategies", "second", "speed")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is done: the table, or a look."""
+
+    staged: int = 4800
+    share: float = 1.0
+    records: int = 1000
+    epochs: float = 25
+    fine_tuned: float = 22
+    batch: int = 250
+    few: float = 1.0  # epochs of the strategies that cannot be cached
+
+
+_QUICK = Scale(staged=24, share=0.5, records=24, epochs=2, fine_tuned=1, batch=12, few=1.0)
+
+
+def run(
+    *,
+    data: str | None = None,
+    quick: bool = False,
+    keep: str | None = None,
+    seeds: int = 3,
+    epochs: float | None = None,
+    parts: str | None = None,
+    pictures: str | None = None,
+) -> dict[str, Any]:
+    """``data`` is LSP's folder. Every cell is kept as soon as it is done; ``parts`` names some of
+    baselines, grid, fine-tuned, helps, strategies, second, speed; ``epochs`` may be fewer than the
+    paper's 25; ``pictures`` is a folder for the paper's Figures 3 and 4f, which show people of LSP.
+    """
+    asked = parts.split(",") if parts else list(PARTS)
+    unknown = [name for name in asked if name not in PARTS]
+    if unknown:
+        raise SfumatoError(f"Expected parts out of {', '.join(PARTS)}, got {unknown[0]!r}.")
+    scale = _QUICK if quick else Scale(epochs=epochs or Scale.epochs)
+    result: dict[str, Any] = {
+        "scale": asdict(scale), "size": list(SIZE), "delta": DELTA, "psi": PSI.name,
+        "psi_keeps": PSI.invertibility((*SIZE, 3)).sentence, "notes": [],
+    }  # fmt: skip
+    if data is None:
+        result["notes"].append("Nothing was measured: pass data=FOLDER with Leeds Sports Pose.")
+        return result
+    # what the public model and the features follow from; the rest is in every cell's own name
+    made_of = {"size": SIZE, "staged": scale.staged, "share": scale.share, "records": scale.records}
+    cells = Cells("pose", made_of, keep)
+    table = _Table(cells, scale, data, 1 if quick else seeds, quick)
+    result |= {"records": len(table.private), "test": len(table.test), "noise": noises(scale)}
+    for name in asked:
+        result[name.replace("-", "_")] = table.part(name)
+    if pictures is not None:
+        save_pictures(pictures, table.task(STRONG), table.grid_settings())
+    return result
+
+
+class _Table:
+    """The parts of the table, each a list of cells."""
+
+    def __init__(self, cells: Cells, scale: Scale, data: str, seeds: int, quick: bool) -> None:
+        self.cells, self.scale, self.seeds, self.quick = cells, scale, seeds, quick
+        self.people = staged(scale.staged, cells.folder)
+        self.private, self.test = (_first(leeds(data, part), scale.records)
+                                   for part in ("train", "test"))  # fmt: skip
+        self._tasks: dict[str, Task] = {}
+
+    def task(self, backbone: str) -> Task:
+        if backbone not in self._tasks:
+            model = public_model(backbone, self.people, self.cells.folder, share=self.scale.share)
+            self._tasks[backbone] = Task(
+                model, backbone, self.private.crops(), some_public(self.people.crops()),
+                self.test.crops(), self.cells.folder,
+            )  # fmt: skip
+        return self._tasks[backbone]
+
+    def part(self, name: str) -> Any:
+        match name:
+            case "baselines":
+                return self._baselines(STRONG)
+            case "grid":
+                return [self._cell(setting) for setting in self.grid_settings()]
+            case "fine-tuned":
+                return self._fine_tuned()
+            case "helps":
+                return self._helps()
+            case "strategies":
+                return self._strategies()
+            case "second":
+                return self._second()
+            case _:
+                return self.cells.done("speed", lambda: speeds(self.task(STRONG), self.quick))
+
+    def _plain(self, method: str, **more: Any) -> Setting:
+        return Setting(method, batch=self.scale.batch, epochs=self.scale.epochs, **more)
+
+    def grid_settings(self) -> list[Setting]:
+        whole = grid(self.seeds, batch=self.scale.batch, epochs=self.scale.epochs)
+        if not self.quick:
+            return whole
+        return [one for one in whole if one.epsilon == EPSILONS[-1] and one.clip_norm == 0.1]
+
+    def _cell(self, setting: Setting, backbone: str = STRONG) -> Row:
+        key = f"{backbone}/{setting.key}"
+        return self.cells.done(key, lambda: measure(setting, self.task(backbone)))
+
+    def _before(self, backbone: str) -> Row:
+        def look() -> Row:
+            task = self.task(backbone)
+            return {"method": "before", "backbone": backbone, "seed": 0,
+                    "pck": task.score(copy.deepcopy(task.model))}  # fmt: skip
+
+        return self.cells.done(f"{backbone}/before", look)
+
+    def _baselines(self, backbone: str) -> list[Row]:
+        """Before any private picture; the public view alone; no privacy: three seeds each."""
+        settings = [
+            self._plain(method, seed=seed)
+            for method in ("public-only", "sgd")
+            for seed in range(self.seeds)
+        ]
+        return [self._before(backbone), *(self._cell(each, backbone) for each in settings)]
+
+    def _fine_tuned(self) -> Row:
+        """All layers that staged people trained, on LSP, without any promise."""
+
+        def look() -> Row:
+            task = self.task(STRONG)
+            model = copy.deepcopy(task.model)
+            frozen = RECIPES[STRONG].frozen
+            without_promise(
+                model, self.private, self.cells.folder / f"fine-tuned-{self.scale.fine_tuned:g}.safetensors",
+                frozen=frozen, epochs=self.scale.fine_tuned, rate=1.5e-3,
+            )  # fmt: skip
+            model.requires_grad_(True)  # nothing of it is the public model's: score all of it
+            return {"backbone": STRONG, "frozen_steps": frozen, "epochs": self.scale.fine_tuned,
+                    "pck": task.score(model)}  # fmt: skip
+
+        return self.cells.done(f"{STRONG}/fine-tuned/{self.scale.fine_tuned:g}", look)
+
+    def _helps(self) -> list[Row]:
+        """DP-SGD and feature-projective with one thing changed at a time, at both ends of epsilon."""
+        rows = []
+        for method in ("dp-sgd", "feature-projective"):
+            for epsilon in (EPSILONS[0], EPSILONS[-1]):
+                base = self._plain(method, epsilon=epsilon, clip_norm=0.01)
+                for name, setting in _changes(base, self.scale).items():
+                    rows.append({"change": name, **self._cell(setting)})
+        return rows
+
+    def _strategies(self) -> list[Row]:
+        """What cannot be cached whole: two epsilons, one clip norm, few epochs."""
+        return [
+            self._cell(replace(self._plain(method, epsilon=epsilon, clip_norm=0.01),
+                               strategy=strategy, epochs=self.scale.few))
+            for strategy in (LAST_STAGE, EVERYTHING, SCRATCH)
+            for epsilon in (EPSILONS[0], EPSILONS[-1])
+            for method in ("dp-sgd", "feature-projective")
+        ]  # fmt: skip
+
+    def _second(self) -> list[Row]:
+        """The paper's own backbone, which no package index has weights for."""
+        private = [
+            self._plain(method, epsilon=epsilon, clip_norm=0.01)
+            for method in DP_METHODS
+            for epsilon in (EPSILONS[0], EPSILONS[-1])
+        ]
+        free = [self._plain(method) for method in ("public-only", "sgd")]
+        return [self._before(PAPERS), *(self._cell(each, PAPERS) for each in [*free, *private])]
+
+
+def _changes(base: Setting, scale: Scale) -> dict[str, Setting]:
+    largest = max(1, scale.records)
+    return {
+        "as in the grid": base,
+        "rate x clip held fixed, C = 1": replace(base, clip_norm=1.0, rate=base.rate / 100),
+        "rate x 4": replace(base, rate=4 * base.rate),
+        "rate / 4": replace(base, rate=base.rate / 4),
+        "momentum 0.9": replace(base, momentum=0.9, rate=base.rate / 10),
+        "average of weights": replace(base, averaged=0.95),
+        "batch 64": replace(base, batch=min(64, largest)),
+        "whole batch": replace(base, batch=largest, refresh=1),
+    }
+
+
+def _first(people: People, count: int) -> People:
+    return People(people.pictures[:count], people.joints[:count])

@@ -1,0 +1,157 @@
+"""Table ``pose``: augmentation moves joints with pixels, cells keep their promise and are kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from sfumato.bench import _pose_models, pose
+from sfumato.bench._pose_fit import SIZE, People, loosened, score
+from sfumato.bench._pose_grid import CLIP_NORMS, DELTA, DP_METHODS, EPSILONS, Setting, grid
+from sfumato.bench._pose_pages import ORDERS, orders
+from sfumato.data import LSP, mirror_order, staged_people
+from sfumato.errors import SfumatoError
+
+
+def test_joints_move_with_the_pixels_they_mark() -> None:
+    rng = np.random.default_rng(0)
+    mirrors = 0
+    for seed in range(12):
+        joints = np.ones((14, 3), np.float32)
+        joints[:, :2] = rng.uniform(30, 130, (14, 2))
+        marked = LSP.index("left_hip")
+        joints[marked, :2] = rng.uniform(70, 90, 2)  # in the middle, so that no crop cuts its mark
+        picture = np.zeros((160, 160, 3), np.uint8)
+        x, y = joints[marked, :2]
+        cv2.circle(picture, (round(float(x)), round(float(y))), 6, (255, 255, 255), -1)
+        crop, moved = loosened(picture, joints, np.random.default_rng(seed), 25.0)
+        grey = crop.astype(float).mean(2)
+        rows, columns = np.nonzero(grey > (grey.min() + grey.max()) / 2)
+        found = np.array([columns.mean(), rows.mean()])
+        # in a mirror the left hip is the right one
+        places = moved[[marked, mirror_order(LSP).index(marked)], :2]
+        errors = np.linalg.norm(places - found, axis=1)
+        mirrors += int(errors.argmin())
+        assert errors.min() < 1.5
+    assert 0 < mirrors < 12
+
+
+def test_score_counts_joints_within_a_fifth_of_the_torso() -> None:
+    truth = np.ones((2, 14, 3), np.float32)
+    truth[..., :2] = np.arange(28).reshape(14, 2)
+    truth[:, LSP.index("left_shoulder"), :2] = (0, 0)
+    truth[:, LSP.index("right_hip"), :2] = (
+        30,
+        40,
+    )  # torso 50: 10 pixels count, 5 for the finer one
+    found = truth[..., :2].copy()
+    found[0, LSP.index("head_top"), 0] += 9.9
+    found[1, LSP.index("head_top"), 0] += 10.1
+    scores = score(found, truth)
+    assert scores["head_top"] == pytest.approx(50)
+    assert scores["mean"] == pytest.approx(100 * 27 / 28)
+    assert scores["mean_at_0.1"] == pytest.approx(100 * 26 / 28)
+    assert scores["knee"] == 100
+
+
+def test_the_grid_is_the_papers_and_seeds_are_at_its_ends() -> None:
+    settings = grid(3)
+    once = {(s.method, s.epsilon, s.clip_norm) for s in settings if s.seed == 0}
+    assert once == {(m, e, c) for m in DP_METHODS for e in EPSILONS for c in CLIP_NORMS}
+    assert {s.epsilon for s in settings if s.seed} == {0.2, 0.8}
+    assert len({s.key for s in settings}) == len(settings)
+    assert Setting("sgd").key != Setting("sgd", rate=0.2).key
+
+
+def test_orderings_are_differences_of_means() -> None:
+    def cell(method: str, mean: float, seed: int) -> dict[str, Any]:
+        return {"method": method, "epsilon": 0.8, "clip_norm": 0.1, "seed": seed,
+                "pck": {"mean": mean}}  # fmt: skip
+
+    means = {"dp-sgd": (10, 12), "projected": (9, 11), "feature": (20, 20),
+             "feature-projective": (21, 21)}  # fmt: skip
+    rows = [cell(name, value, i) for name, both in means.items() for i, value in enumerate(both)]
+    found = {(row["better"], row["worse"]): row["gap"] for row in orders({"grid": rows})}
+    assert list(found) == list(ORDERS)
+    assert list(found.values()) == pytest.approx([1, 9, -1])
+
+
+@pytest.fixture(scope="module")
+def leeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Staged people in LSP's layout."""
+    folder = tmp_path_factory.mktemp("lsp")
+    people = staged_people(8, seed=9)
+    (folder / "images").mkdir()
+    for number, x in enumerate(people.x, start=1):
+        cv2.imwrite(str(folder / "images" / f"im{number:04d}.jpg"), x[..., ::-1])
+    np.save(folder / "joints.npy", people.y[:, 0])
+    return folder
+
+
+def test_cells_promise_what_was_asked_and_are_measured_once(
+    leeds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = replace(_pose_models.RECIPES[pose.STRONG], imagenet=False)
+    monkeypatch.setitem(_pose_models.RECIPES, pose.STRONG, recipe)
+    monkeypatch.setattr(pose, "_QUICK", replace(pose._QUICK, staged=8))
+    asked = {"data": str(leeds), "quick": True, "keep": str(tmp_path), "parts": "baselines,grid"}
+    result = pose.run(**asked, pictures=str(tmp_path / "pictures"))
+    assert (result["records"], result["test"]) == (4, 4)
+    assert [row["method"] for row in result["grid"]] == list(DP_METHODS)
+    for row in result["grid"]:
+        assert 0 < row["promised"] <= row["epsilon"]
+        assert row["delta"] == DELTA <= 1 / (10 * 1000)
+        assert row["unit"].startswith("features" if "feature" in row["method"] else "record")
+        assert row["trained"] == sum(
+            p.numel() for p in _pose_models.fresh(pose.STRONG).head.parameters()
+        )
+    free = {row["method"]: row for row in result["baselines"]}
+    assert free["public-only"]["promised"] == 0
+    assert free["sgd"]["promised"] == "inf"
+    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {
+        "over-epsilon.png",
+        "raw-and-psi.png",
+    }
+    shown = cv2.imread(str(tmp_path / "pictures" / "raw-and-psi.png"))
+    assert shown.shape[0] == 3 * (22 + 2 * SIZE[0])
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(pose, "measure", refuse)
+    assert pose.run(**asked) == {**result}
+    text = pose.page(result)
+    assert "public view only (psi)" in text
+    assert "(82.6)" in text  # the paper's own number beside ours
+    (figure,) = pose.figures(result).values()
+    assert "public view only" in figure
+    assert len(pose.words(result)) > 1
+
+
+def test_without_data_it_says_so_and_wrong_parts_are_named() -> None:
+    result = pose.run()
+    assert "data=FOLDER" in result["notes"][0]
+    assert "data=FOLDER" in pose.page(result)
+    assert pose.figures(result) == {}
+    with pytest.raises(SfumatoError, match="fine-tuned"):
+        pose.run(parts="everything")
+
+
+def test_training_helpers_leave_the_frozen_part_alone() -> None:
+    model = _pose_models.fresh(pose.STRONG)
+    _pose_models.train_after(model, 6)
+    before = {name: p.clone() for name, p in model.named_parameters()}
+    people = staged_people(4, seed=9)
+    _pose_models.fit(model, People(list(people.x), people.y[:, 0]), epochs=1, rate=1e-2, turn=5.0,
+                     seed=0, batch=2, say=lambda _: None)  # fmt: skip
+    frozen = {id(p) for step in model.steps()[:6] for m in step.modules for p in m.parameters()}
+    for name, p in model.named_parameters():
+        if id(p) in frozen:
+            assert torch.equal(p, before[name]), name
+    assert not torch.equal(model.head.maps.weight, before["head.maps.weight"])
