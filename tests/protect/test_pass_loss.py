@@ -22,6 +22,7 @@ from sfumato.protect.attributes._theory import (
     theorem_41_constant,
     total_correlation,
 )
+from sfumato.protect.attributes._training import pull_back
 
 
 def random_channel(rng: np.random.Generator, n: int, donors: int, sharpness: float) -> np.ndarray:
@@ -272,3 +273,18 @@ def test_guess_bound_is_zero_for_an_independent_channel_and_log_two_for_a_tellin
     telling = torch.eye(2)[codes]
     assert guess_bound(telling, codes, 2).gamma == pytest.approx(math.log(2))
     assert "empirical" in str(guess_bound(telling, codes, 2))
+
+
+@pytest.mark.parametrize("width", [0.05, 3.0])
+def test_pulled_back_gradient_equals_the_plain_products(width: float) -> None:
+    """Sparse where rows are nearly one-hot (small width), dense where they are not."""
+    generator = torch.Generator().manual_seed(0)
+    embedded = torch.randn(64, 8, generator=generator)
+    placed = torch.randn(300, 8, generator=generator)
+    logits = torch.randn(64, 300, generator=generator) / width
+    gradient = torch.softmax(logits, 1) * torch.randn(64, 300, generator=generator)
+    dense = float((gradient.abs() > 1e-7 * gradient.abs().max()).float().mean()) > 0.03
+    assert dense == (width > 1)
+    first, second = pull_back(gradient, embedded, placed)
+    assert torch.allclose(first, gradient @ placed, atol=1e-4)
+    assert torch.allclose(second, gradient.T @ embedded, atol=1e-4)

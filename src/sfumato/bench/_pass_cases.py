@@ -55,7 +55,7 @@ MOTION = Case(
     ("activity",),
     donors=256,
     settings={
-        "tau": 0.05,
+        "tau": 0.1,
         "lambda_": 8.0,
         "mu": 0.0,
         "dimension": 256,
