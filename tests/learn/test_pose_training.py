@@ -211,3 +211,56 @@ def test_predict_refuses_a_model_that_is_not_the_cards(trained: Path, tmp_path: 
     )
     assert result.exit_code != 0
     assert not target.exists()
+
+
+@pytest.fixture
+def human_art(tmp_path: Path) -> Path:
+    """Four pictures in the published layout: two people in each, and some bad annotations."""
+    root = tmp_path / "HumanArt"
+    (root / "annotations").mkdir(parents=True)
+    (root / "images").mkdir()
+    rng = np.random.default_rng(0)
+    images, notes = [], []
+    for number in range(4):
+        name = f"HumanArt/images/{number}.jpg"
+        cv2.imwrite(str(tmp_path / name), rng.integers(0, 256, (60, 80, 3)).astype(np.uint8))
+        images.append({"id": number, "file_name": name, "width": 80, "height": 60})
+        for person in range(2):
+            points = np.column_stack([rng.uniform(5, 55, (17, 2)), np.full(17, 2)])
+            if number == 0:
+                points[0, 0] = 500  # outside the picture
+            box = [5, 5, 0 if (number, person) == (1, 1) else 50, 50]  # one box has no size
+            notes.append({"id": len(notes), "image_id": number, "bbox": box, "area": 2500,
+                          "keypoints": points.ravel().tolist()})  # fmt: skip
+    for part in ("training", "validation"):
+        listing = root / "annotations" / f"{part}_humanart.json"
+        listing.write_text(json.dumps({"images": images, "annotations": notes}))
+    return root
+
+
+def test_the_shipped_human_art_configuration_trains(human_art: Path, tmp_path: Path) -> None:
+    """As shipped but for what the user fills in, and for a size that a test can afford."""
+    shipped = Path(__file__).resolve().parents[2] / "docs" / "configs" / "pose-human-art.yaml"
+    changes = [f"data.path={human_art}", f"held_out.path={human_art}", "model.weights=null",
+               f"out={tmp_path / 'run'}", "privacy.records=4", "training.steps=1",
+               "training.batch=2", "projector.public.clips=3", "projector.rank=2",
+               "input.height=64", "input.width=32", "model.name=efficientnet-lite0",
+               "model.trainable=head"]  # fmt: skip
+    result = CliRunner().invoke(train_app, [str(shipped), *changes])
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "2 x Expected joints inside their picture" in result.stderr
+    assert "1 x Expected boxes with a size" in result.stderr
+    assert "Held-out PCK@0.2 by torso" in result.stdout
+    card = read_card(tmp_path / "run" / "model.safetensors")
+    assert card.settings["clips"] == 4
+    assert "features(low-frequency" in str(card.promise)
+
+
+def test_the_shipped_configurations_make_a_plan() -> None:
+    folder = Path(__file__).resolve().parents[2] / "docs" / "configs"
+    for name, records in (("pose-lsp", 1000), ("pose-human-art", 30000)):
+        values = yaml.safe_load((folder / f"{name}.yaml").read_text())
+        values["projector"] = None
+        job = make_job(parse_config({**values, "method": "feature"}))
+        assert job.plan.delta <= 1 / (10 * records)
+        assert job.plan.records == records
