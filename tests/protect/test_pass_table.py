@@ -73,6 +73,8 @@ def test_table_keeps_every_row_and_resumes(
             assert score["nag"] >= 0
     assert set(run["attackers"]["unfinetuned"]) == {"activity"}
     assert run["gamma"]["sex"] > 0
+    # what is shown is at least the useful class, and the sexes say the same words
+    assert result["cases"]["motion"]["floor"]["sex"] == 0
     assert {each["draws"] for each in run["repeated"]["sex"]} == {1, 10, 100}
     for name, size in (("sex", 2), ("activity", 4)):
         assert np.shape(run["confusion"][name]) == (size, size)

@@ -66,6 +66,32 @@ class Reference:
         return score_probe(self._network, protector, self._tested, self._known)
 
 
+def floor_row(case: Case, split: Split, clear: Row) -> Row:
+    """NAG of what must disappear where exactly the useful classes are shown: nobody gets below it.
+
+    Beyond this a method tells more than was asked to be kept (the gap of Theorem 4.2).
+    """
+    train, test = split
+    known = read_table(train, (*case.private, *case.useful))
+    tested = read_table(test, (*case.private, *case.useful), classes=known.classes)
+    shown = []
+    for table in (known, tested):
+        code = torch.zeros(len(table), dtype=torch.int64)
+        for name in case.useful:
+            code = code * known.class_count(name) + table.labels[name]
+        shown.append(code)
+    # classes that occur, numbered: with several useful attributes most combinations never do
+    kinds, numbers = torch.unique(torch.cat(shown), return_inverse=True)
+    rows = torch.nn.functional.one_hot(numbers, len(kinds)).double()
+    scores = {
+        name: BayesAttacker.learn(
+            rows[: len(known)], known.labels[name], known.class_count(name)
+        ).score(rows[len(known) :], tested.labels[name])
+        for name in case.private
+    }
+    return {name: each["nag"] for name, each in _with_nag(scores, clear).items()}
+
+
 def fit_row(case: Case, train: ArrayRecords, seed: int, effort: Effort, kept: Path) -> Row:
     """Fit PASS and keep the model; what the fit alone took, by the clock and of processor time."""
     seen = share_of(train, case.share)

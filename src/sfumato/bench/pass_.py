@@ -24,6 +24,7 @@ from sfumato.bench._pass_measure import (
     Reference,
     baseline_row,
     fit_row,
+    floor_row,
     pass_row,
     released_row,
     rounded,
@@ -131,8 +132,9 @@ class TableRun:
         row = cells.done(wanted.key, measure)
         if wanted.method == "pass":
             row = row | self._fit(case, cells, wanted.seed)[0]
+        floor = cells.done("floor", lambda: floor_row(case, self._split(case), clear["scores"]))
         entry = self.cases.setdefault(
-            wanted.case, {"task": asdict(case), "clear": clear, "rows": {}}
+            wanted.case, {"task": asdict(case), "clear": clear, "floor": floor, "rows": {}}
         )
         entry["rows"].setdefault(wanted.method, {})[str(wanted.seed)] = row
 

@@ -15,7 +15,7 @@ from torch.nn import functional
 from sfumato.models import efficientnet_lite0
 
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_SIDE, _BATCH = 128, 64
+_SIDE, _BATCH = 96, 64
 
 
 def picture_features(pictures: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
