@@ -13,6 +13,8 @@ from typing import Any
 import cv2
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.linalg import splu
 
 from sfumato.protect.video.avatar._patches import synthesise
 
@@ -22,6 +24,9 @@ _WINDOW = 7  # half the side of the window in which a point is followed
 _FEWEST = 12  # points that must be followed before anything is concluded
 _STILL = 0.7  # pixels that a camera at rest may seem to move
 _NEIGHBOURS = 24  # frames that a hidden pixel of a moving camera is sought in
+_DOUBT = 30.0  # squared grey levels at which texture and membrane count alike
+_SIDEWAYS = 8.0  # how much stiffer the membrane is from side to side
+_UNKNOWNS = 20_000  # pixels of a hole that are solved for at once
 _BLOCK = 64  # rows of the median at a time, to bound memory
 
 
@@ -133,13 +138,58 @@ def fill_around(image: Frames, missing: npt.NDArray[np.bool_], *, texture: bool 
         return np.full_like(image, 128)
     smooth = _pull_push(image.astype(np.float32), ~missing)
     if texture:
-        made = synthesise(image, missing, smooth)
-        # texture may come from a darker wall: half of what it is off by, at large, is taken back
-        off = cv2.GaussianBlur(smooth - made.astype(np.float32), (0, 0), max(image.shape) / 20)
-        made[missing] = np.clip(made[missing] + 0.5 * off[missing], 0, 255).astype(np.uint8)
-        return made
+        # texture hides where the hole was, a membrane errs less where no texture fits
+        made, doubt = synthesise(image, missing, smooth)
+        trust = (_DOUBT / (_DOUBT + doubt))[..., None]
+        smooth = trust * made + (1 - trust) * _membrane(image, missing, smooth)
     out = image.copy()
-    out[missing] = np.clip(smooth[missing], 0, 255).astype(np.uint8)
+    out[missing] = np.clip(np.rint(smooth[missing]), 0, 255).astype(np.uint8)
+    return out
+
+
+def _membrane(
+    image: Frames, missing: npt.NDArray[np.bool_], guess: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """The hole as a sheet stretched from its rim, stiffer sideways: rooms go on from side to side.
+
+    Large holes are solved at half the size: between rims a stretched sheet has no detail.
+    """
+    if missing.sum() > _UNKNOWNS:
+        half = ((image.shape[1] + 1) // 2, (image.shape[0] + 1) // 2)
+        smaller: Any = cv2.resize(
+            np.where(missing[..., None], guess, image), half, interpolation=cv2.INTER_AREA
+        )
+        hole = cv2.resize(missing.astype(np.uint8), half, interpolation=cv2.INTER_AREA) > 0
+        coarse = _membrane(np.clip(smaller, 0, 255).astype(np.uint8), hole, smaller)
+        size = (image.shape[1], image.shape[0])
+        return np.asarray(cv2.resize(coarse, size, interpolation=cv2.INTER_LINEAR), np.float32)
+    height, width = missing.shape
+    y, x = np.nonzero(missing)
+    number = np.full((height, width), -1)
+    number[y, x] = np.arange(len(y))
+    pull, known = np.zeros(len(y)), np.zeros((len(y), 3))
+    rows, columns, values = [], [], []
+    for down, right, stiffness in (
+        (0, 1, _SIDEWAYS),
+        (0, -1, _SIDEWAYS),
+        (1, 0, 1.0),
+        (-1, 0, 1.0),
+    ):
+        there = (y + down >= 0) & (y + down < height) & (x + right >= 0) & (x + right < width)
+        own = np.flatnonzero(there)
+        beside = number[y[own] + down, x[own] + right]
+        pull[own] += stiffness
+        free = beside >= 0
+        rows.append(own[free])
+        columns.append(beside[free])
+        values.append(np.full(int(free.sum()), -stiffness))
+        rim = own[~free]
+        known[rim] += stiffness * image[y[rim] + down, x[rim] + right]
+    shape = (len(y), len(y))
+    joined = tuple(np.concatenate(each) for each in (rows, columns))
+    system = sparse.csc_matrix((np.concatenate(values), joined), shape=shape) + sparse.diags(pull)
+    out = np.asarray(image, np.float32).copy()
+    out[y, x] = splu(system.tocsc()).solve(known)
     return out
 
 

@@ -24,8 +24,12 @@ _ACROSS, _ALONG = 120.0**2, 40.0**2
 
 def synthesise(
     image: npt.NDArray[np.uint8], missing: Mask, first: Picture
-) -> npt.NDArray[np.uint8]:
-    """``image`` with the missing pixels filled by texture; ``first`` is a smooth guess."""
+) -> tuple[Picture, npt.NDArray[np.float32]]:
+    """``image`` with the missing pixels filled by texture; ``first`` is a smooth guess.
+
+    The second answer is the doubt: how far, squared and per value, patches over a pixel are from
+    what they were matched with.
+    """
     levels = [(image.astype(np.float32), missing, first)]
     while min(levels[-1][1].shape) // 2 >= _SMALLEST:
         picture, hole, guess = levels[-1]
@@ -37,6 +41,7 @@ def synthesise(
         ))  # fmt: skip
     rng = np.random.default_rng(0)
     filled: Picture | None = None
+    doubt = np.zeros(missing.shape, np.float32)
     for number in range(len(levels) - 1, -1, -1):
         picture, hole, guess = levels[number]
         if filled is None:
@@ -44,11 +49,9 @@ def synthesise(
         else:
             start = _larger(filled, hole.shape)
         current = np.where(hole[..., None], start, picture)
-        filled = _complete(current, hole, rng, _ROUNDS.get(number, 5))
+        filled, doubt = _complete(current, hole, rng, _ROUNDS.get(number, 5))
     assert filled is not None
-    out = image.copy()
-    out[missing] = np.clip(np.rint(filled[missing]), 0, 255).astype(np.uint8)
-    return out
+    return filled, doubt
 
 
 def _peeled(picture: Picture, hole: Mask, guess: Picture) -> Picture:
@@ -92,7 +95,9 @@ def _larger(picture: Picture, shape: tuple[int, ...]) -> Picture:
     return np.asarray(cv2.resize(picture, (shape[1], shape[0]), interpolation=cv2.INTER_LINEAR))
 
 
-def _complete(picture: Picture, hole: Mask, rng: np.random.Generator, rounds: int) -> Picture:
+def _complete(
+    picture: Picture, hole: Mask, rng: np.random.Generator, rounds: int
+) -> tuple[Picture, npt.NDArray[np.float32]]:
     kernel = np.ones((2 * _HALF + 1, 2 * _HALF + 1), np.uint8)
     meets = cv2.dilate(hole.astype(np.uint8), kernel) > 0
     inside = np.zeros_like(hole)
@@ -100,7 +105,7 @@ def _complete(picture: Picture, hole: Mask, rng: np.random.Generator, rounds: in
     sources = np.argwhere(~meets & inside)
     targets = np.argwhere(meets & inside)
     if len(sources) < 16 or not len(targets):
-        return picture
+        return picture, np.full(hole.shape, np.inf, np.float32)
     allowed = ~meets & inside
     matches = sources[rng.integers(len(sources), size=len(targets))]
     index = np.full(hole.shape, -1)
@@ -108,7 +113,24 @@ def _complete(picture: Picture, hole: Mask, rng: np.random.Generator, rounds: in
     for _ in range(rounds):
         matches, cost = _match(picture, targets, matches, index, allowed, sources, rng)
         picture = _vote(picture, hole, targets, matches, cost)
-    return picture
+    return picture, _doubt(picture, targets, matches)
+
+
+def _doubt(picture: Picture, targets: Points, matches: Points) -> npt.NDArray[np.float32]:
+    windows = _windows(picture)
+    gap = windows[tuple((targets - _HALF).T)] - windows[tuple((matches - _HALF).T)]
+    apart, count = np.zeros((2, *picture.shape[:2]), np.float32)
+    apart[tuple(targets.T)] = (gap**2).reshape(len(gap), -1).mean(1)
+    count[tuple(targets.T)] = 1
+    side = (2 * _HALF + 1, 2 * _HALF + 1)
+    total, share = cv2.blur(apart, side), cv2.blur(count, side)
+    return np.asarray(np.where(share > 0, total / np.maximum(share, 1e-6), np.inf), np.float32)
+
+
+def _windows(picture: Picture) -> Picture:
+    """Every patch (rows, columns, 3, 7, 7), without copying."""
+    side = 2 * _HALF + 1
+    return np.lib.stride_tricks.sliding_window_view(picture, (side, side), axis=(0, 1))
 
 
 def _match(
@@ -121,9 +143,7 @@ def _match(
     rng: np.random.Generator,
 ) -> tuple[Points, npt.NDArray[np.float32]]:
     """PatchMatch: try the neighbours' matches moved along, then random places nearer and nearer."""
-    windows = np.lib.stride_tricks.sliding_window_view(
-        picture, (2 * _HALF + 1, 2 * _HALF + 1), axis=(0, 1)
-    )
+    windows = _windows(picture)
     own = windows[targets[:, 0] - _HALF, targets[:, 1] - _HALF].reshape(len(targets), -1)
 
     def price(places: Points) -> npt.NDArray[np.float32]:
