@@ -209,6 +209,35 @@ def test_a_mask_may_be_a_video_or_pictures_bright_where_public(
         assert [bool(m.any()) for m in record.mask] == [False, True]
 
 
+def test_a_release_takes_the_place_of_the_originals(tmp_path, write_video):
+    for name in ("Walk_p03_r00_v02_c03", "Walk_p03_r01_v02_c03", "Sit_p04_r00_v02_c03"):
+        write_video(tmp_path / "mp4" / f"{name}.mp4", frames=2)
+    made = tmp_path / "release"
+    write_video(made / "mp4" / "Walk_p03_r00_v02_c03.mkv", frames=4)
+    write_video(made / "mp4" / "Sit_p04_r00_v02_c03.mkv", frames=4)
+    originals = data.toyota_smarthome(tmp_path / "mp4")
+    records = originals.from_release(tmp_path / "mp4", made / "mp4")
+    assert [len(r.x) for r in records] == [4, 4], "the originals were read"
+    assert [r.y for r in records] == [0, 1]
+    assert [r.owners for r in records] == [("p04",), ("p03",)]
+    assert records.problems.counts["Expected a release of every video, got none: left out."] == 1
+    # one exact mask: whatever has none is left out, not taken as public or private by guess
+    (made / "mp4" / "Walk_p03_r00_v02_c03.mask.mkv").write_bytes(b"x")
+    (made / "mp4" / "Walk_p03_r00_v02_c03.public.mkv").write_bytes(b"x")
+    masked = originals.from_release(tmp_path / "mp4", made / "mp4")
+    assert [item.owners for item in masked.items] == [("p03",)]
+    assert masked.items[0].mask is not None
+    assert masked.items[0].layer is not None
+
+
+def test_layers_of_a_release_are_no_recordings(tmp_path, write_video):
+    for suffix in (".mkv", ".mask.mkv", ".public.mkv"):
+        write_video(tmp_path / f"Walk_p03_r00_v02_c03{suffix}", frames=2)
+        write_video(tmp_path / f"S001C001P001R001A001_rgb{suffix}", frames=2)
+    assert len(data.toyota_smarthome(tmp_path)) == 1
+    assert len(data.ntu_rgbd(tmp_path)) == 1
+
+
 def test_nothing_usable_is_an_error_that_says_what_was_found(tmp_path, write_video):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "a.txt").write_text("x")

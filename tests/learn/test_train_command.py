@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from sfumato.cli.train import app
+from sfumato.errors import SfumatoError
 from sfumato.learn import (
     PRESETS,
     ConfigError,
@@ -258,3 +259,19 @@ def test_synthetic_clips_have_masks_owners_and_classes() -> None:
     assert (
         moving_squares(12, frames=3, size=16).x == moving_squares(12, frames=3, size=16).x
     ).all()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["maskdp-ntu", "maskdp-toyota", "maskdp-ucf101", "maskdp-hmdb51", "maskdp-ucf101-mvit-b"],
+)
+def test_the_papers_own_settings_are_shipped(name: str) -> None:
+    shipped = Path(__file__).resolve().parents[2] / "docs" / "configs" / f"{name}.yaml"
+    config = read_config(shipped, [])
+    assert config.privacy.delta is not None
+    assert config.privacy.delta <= 1 / (2 * (config.privacy.records or 0))
+    job = make_job(config)
+    assert str(job.plan.unit) == "masked-tokens"
+    assert job.plan.steps == round(config.training.epochs * job.plan.records / job.plan.batch)  # type: ignore[operator]
+    with pytest.raises(SfumatoError, match="Expected"):  # the recordings are the user's
+        job_module.load_records(config.data, config)

@@ -9,7 +9,13 @@ from pathlib import Path
 
 from sfumato.data._problems import Problems, existing_file, existing_folder
 from sfumato.data._records import RecordsError
-from sfumato.data._videos import Sampling, VideoItem, VideoRecords
+from sfumato.data._videos import (
+    RELEASE_PARTS,
+    VIDEO_SUFFIXES,
+    Sampling,
+    VideoItem,
+    VideoRecords,
+)
 
 Root = str | os.PathLike[str]
 
@@ -28,6 +34,14 @@ def _one_of(value: object, allowed: tuple[object, ...], what: str) -> None:
     if value not in allowed:
         named = ", ".join(map(str, allowed))
         raise RecordsError(f"Expected {what} to be one of {named}, got {value!r}.")
+
+
+def _recordings(folder: Path) -> list[Path]:
+    """Every video below a folder, originals or releases, without the layers of a release."""
+    return sorted(
+        path for path in folder.rglob("*")
+        if path.suffix.lower() in VIDEO_SUFFIXES and not path.name.endswith(RELEASE_PARTS)
+    )  # fmt: skip
 
 
 def ucf101(
@@ -117,7 +131,7 @@ def ntu_rgbd(
     folder = existing_folder(root, "NTU RGB+D")
     name = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
     problems, items = Problems(), []
-    for path in sorted(folder.rglob("*.avi")):
+    for path in _recordings(folder):
         found = name.match(path.name)
         if not found:
             problems.add("Expected names like S001C001P001R001A001_rgb.avi, got others: left out.")
@@ -146,7 +160,7 @@ def toyota_smarthome(
     folder = existing_folder(root, "Toyota Smarthome")
     name = re.compile(r"(.+)_p(\d+)_r(\d+)_v(\d+)_c(\d+)$")
     problems, found = Problems(), []
-    for path in sorted(folder.rglob("*.mp4")):
+    for path in _recordings(folder):
         match = name.match(path.stem)
         if match:
             found.append((path, match))

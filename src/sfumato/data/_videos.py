@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from sfumato.media import open_sequence, open_video, read_frames
 
 VIDEO_SUFFIXES = frozenset({".avi", ".mp4", ".mkv", ".mov", ".webm", ".mpg", ".mpeg", ".m4v"})
 # what the avatar method writes beside a video: the exact public mask and its pixels without loss
-_EXACT_MASK, _PUBLIC_LAYER = ".mask.mkv", ".public.mkv"
+RELEASE_PARTS = _EXACT_MASK, _PUBLIC_LAYER = ".mask.mkv", ".public.mkv"
 _MASK_SUFFIXES = (_EXACT_MASK, ".npz", ".npy", ".mkv", ".mp4", ".avi", "")
 
 
@@ -87,6 +87,64 @@ class VideoRecords:
     def owners(self) -> list[tuple[str, ...]]:
         """Owners of every record, without decoding anything."""
         return [item.owners for item in self.items]
+
+    def with_masks(
+        self, root: str | os.PathLike[str], masks: str | os.PathLike[str]
+    ) -> VideoRecords:
+        """The same videos with their public masks: under ``masks`` as the videos lie under ``root``.
+
+        A mask is a ``.npz``, ``.npy``, video or folder of pictures, True or bright where a pixel is
+        public. A video without one is left out and counted: training it as if all were public
+        would be a leak. ``masks`` may be ``root`` itself: the avatar method writes
+        ``video.mask.mkv`` and ``video.public.mkv`` beside a video.
+        """
+        folder, mask_root = existing_folder(root, "videos"), existing_folder(masks, "masks")
+        items = []
+        for item in self.items:
+            mask = mask_beside(mask_root, item.path.relative_to(folder))
+            if mask is None or mask.resolve() == item.path.resolve():
+                self.problems.add("Expected a mask with every video, got none: left out.")
+                continue
+            layer = None
+            if mask.name.endswith(_EXACT_MASK):
+                layer = mask.with_name(mask.name.removesuffix(_EXACT_MASK) + _PUBLIC_LAYER)
+                if not layer.is_file():
+                    # the video's own pixels are not public: its codec mixed private ones in
+                    self.problems.add(
+                        "Expected the public layer beside an exact mask, got none: left out."
+                    )
+                    continue
+            items.append(replace(item, mask=mask, layer=layer))
+        return self._instead(items)
+
+    def from_release(
+        self, root: str | os.PathLike[str], release: str | os.PathLike[str]
+    ) -> VideoRecords:
+        """The same records, their videos taken from what ``sfumato protect root release`` wrote.
+
+        Labels, owners and splits stay those of the originals, which are never opened. Exact public
+        masks come along where the release has them; a video without a release is left out and
+        counted.
+        """
+        folder, made = existing_folder(root, "videos"), existing_folder(release, "a release")
+        items = []
+        for item in self.items:
+            stem = made / item.path.relative_to(folder).with_suffix("")
+            beside = [stem.with_name(stem.name + suffix) for suffix in sorted(VIDEO_SUFFIXES)]
+            video = next((path for path in beside if path.is_file()), None)
+            if video is None:
+                self.problems.add("Expected a release of every video, got none: left out.")
+            else:
+                items.append(replace(item, path=video))
+        released = self._instead(items)
+        masked = any(mask_of.is_file() for mask_of in (
+            item.path.with_name(item.path.stem + _EXACT_MASK) for item in released.items
+        ))  # fmt: skip
+        return released.with_masks(made, made) if masked else released
+
+    def _instead(self, items: Sequence[VideoItem]) -> VideoRecords:
+        return VideoRecords(items, self.classes, sampling=self.sampling, tolerant=self.tolerant,
+                            problems=self.problems)  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.items)
@@ -189,35 +247,17 @@ def video_folder(
     *,
     sampling: Sampling | None = None,
 ) -> VideoRecords:
-    """``root/CLASS/video.mp4``, with masks at ``masks/CLASS/video.npz`` (or .npy, a video, pictures).
-
-    A mask is True, or bright, where a pixel is public. With ``masks`` given, a video without one is
-    left out and counted: training it as if all were public would be a leak. ``masks`` may be ``root``
-    itself: the avatar method writes ``video.mask.mkv`` and ``video.public.mkv`` beside a video.
-    """
+    """``root/CLASS/video.mp4``, with masks at ``masks/CLASS/video.npz`` and the like (``with_masks``)."""
     folder = existing_folder(root, "a folder of classes of videos")
-    mask_root = None if masks is None else existing_folder(masks, "masks")
     classes = sorted(child.name for child in folder.iterdir() if child.is_dir())
     problems, items = Problems(), []
     for label, name in enumerate(classes):
         for path in sorted((folder / name).iterdir()):
-            if path.name.endswith((_EXACT_MASK, _PUBLIC_LAYER, ".card.json", ".card.md")):
+            if path.name.endswith((*RELEASE_PARTS, ".card.json", ".card.md")):
                 continue  # parts of a release, not recordings
             if path.suffix.lower() not in VIDEO_SUFFIXES:
                 problems.add(f"Expected videos in class folders, got {path.suffix or 'a folder'}.")
                 continue
-            mask = None if mask_root is None else mask_beside(mask_root, path.relative_to(folder))
-            if mask_root is not None and (mask is None or mask.resolve() == path.resolve()):
-                problems.add("Expected a mask with every video, got none: left out.")
-                continue
-            layer = None
-            if mask is not None and mask.name.endswith(_EXACT_MASK):
-                layer = mask.with_name(mask.name.removesuffix(_EXACT_MASK) + _PUBLIC_LAYER)
-                if not layer.is_file():
-                    # the video's own pixels are not public: its codec mixed private ones in
-                    problems.add(
-                        "Expected the public layer beside an exact mask, got none: left out."
-                    )
-                    continue
-            items.append(VideoItem(path, label, mask=mask, layer=layer))
-    return VideoRecords(items, classes, sampling=sampling, problems=problems)
+            items.append(VideoItem(path, label))
+    records = VideoRecords(items, classes, sampling=sampling, problems=problems)
+    return records if masks is None else records.with_masks(folder, masks)

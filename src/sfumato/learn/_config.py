@@ -26,10 +26,13 @@ class DataConfig(_Strict):
 
     kind: Literal[
         "synthetic", "stage", "folder", "utd-mhad", "ucf101", "hmdb51",
+        "ntu-rgbd", "toyota-smarthome",
         "staged-people", "lsp", "coco", "mpii", "human-art",
     ] = "synthetic"  # fmt: skip
     path: Path | None = None
     masks: Path | None = None
+    # what `sfumato protect` wrote from path: its videos and exact masks instead of the originals
+    release: Path | None = None
     split: str | None = None
     clips: int = Field(default=200, ge=1)
     people: int = Field(default=20, ge=1)

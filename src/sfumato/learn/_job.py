@@ -23,7 +23,10 @@ from sfumato.data import (
     Records,
     Sampling,
     StagedFolder,
+    VideoRecords,
     hmdb51,
+    ntu_rgbd,
+    toyota_smarthome,
     ucf101,
     utd_mhad,
     video_folder,
@@ -333,8 +336,14 @@ def load_records(data: DataConfig, config: TrainConfig) -> Records:
         return video_folder(data.path, data.masks, sampling=sampling)
     if data.kind == "utd-mhad":
         return utd_mhad(data.path, "rgb", data.split, sampling=sampling)
-    loader = ucf101 if data.kind == "ucf101" else hmdb51
-    return loader(data.path, data.split or "train", sampling=sampling)
+    load: dict[str, Callable[..., VideoRecords]] = {
+        "ucf101": ucf101, "hmdb51": hmdb51, "ntu-rgbd": ntu_rgbd,
+        "toyota-smarthome": toyota_smarthome,
+    }  # fmt: skip
+    records = load[data.kind](data.path, data.split or "train", sampling=sampling)
+    if data.release is not None:
+        return records.from_release(data.path, data.release)
+    return records if data.masks is None else records.with_masks(data.path, data.masks)
 
 
 def loss_of(config: TrainConfig) -> Loss:
