@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.people import Box, TrackedBox, TrackedBoxes
-from sfumato.people._steady import REACH, steady
-from sfumato.people._tracker import SHRINK
+from sfumato.people._steady import REACH, STEP, steady
 
 SIZES = st.lists(st.floats(10, 15), min_size=1, max_size=40)
 
@@ -36,7 +35,7 @@ def test_no_box_becomes_smaller_and_none_jumps(sizes: list[float]) -> None:
     # 15 / 10 is less than a window can take up, so every neighbour is within one step
     for one, other in pairwise(made):
         small, large = sorted(each.boxes[0].width for each in (one, other))
-        assert small >= SHRINK * large * (1 - 1e-9)
+        assert small >= STEP * large * (1 - 1e-9)
 
 
 def test_only_boxes_of_the_same_track_hold_each_other_up() -> None:

@@ -23,7 +23,7 @@ def walk(count: int, speed: float = 1.5, size: float = 24) -> list[Box]:
 
 
 def follow(script, **settings):  # type: ignore[no-untyped-def]
-    options = {"lookahead": 15, "hold": 30, "on_miss": OnMiss.HOLD, "sure": 0.5, "every": 1}
+    options = {"lookahead": 24, "hold": 30, "on_miss": OnMiss.HOLD, "sure": 0.5, "every": 1}
     tracker = BoxTracker(DetectorStatus("scripted", "test"), **{**options, **settings})
     answers = []
     for found in script:
@@ -67,15 +67,27 @@ def test_answers_come_in_order_one_a_frame_after_the_lookahead() -> None:
 
 
 def test_face_is_covered_before_its_first_and_after_its_last_sighting() -> None:
-    truth = walk(70, 0.5)
-    script = [[truth[i]] if 20 <= i < 40 else [] for i in range(70)]
+    truth = walk(120, 0.5)
+    script = [[truth[i]] if 40 <= i < 60 else [] for i in range(120)]
     answers, _ = follow(script, lookahead=9 + TAPER, hold=12)
-    assert all(covered(truth[i], answers[i]) > 0.95 for i in range(11, 52))
-    assert {one.state for i in (*range(11, 20), *range(40, 52)) for one in answers[i].tracked} == {
+    assert all(covered(truth[i], answers[i]) > 0.95 for i in range(31, 72))
+    assert {one.state for i in (*range(31, 40), *range(60, 72)) for one in answers[i].tracked} == {
         "held"
     }
-    assert not answers[20 - 10 - TAPER].tracked
-    assert not answers[39 + 13 + TAPER].tracked
+    assert not answers[40 - 10 - TAPER].tracked
+    assert not answers[119].tracked
+
+
+@pytest.mark.parametrize("gap", [10, 20, 40])
+def test_one_who_is_lost_for_long_is_missed_all_the_same(gap: int) -> None:
+    """Longer than the frames that wait for an answer: what waits still is a miss."""
+    script = [[] if 20 <= i < 20 + gap else [box] for i, box in enumerate(walk(90, 0))]
+    answers, tracker = follow(script, on_miss=OnMiss.BLANK)
+    blank = {answer.index for answer in answers if answer.blank}
+    assert blank == set(range(max(20, 20 + gap - 24), 20 + gap))
+    assert any(span.reason == "bridged" for span in tracker.review.spans)
+    with pytest.raises(MissedPersonError):
+        follow(script, on_miss=OnMiss.FAIL)
 
 
 def test_one_weak_sighting_is_not_held_for_long() -> None:
@@ -102,7 +114,7 @@ def test_a_cover_does_not_flicker(missed: set[int], every: int, score: float) ->
     """One who stands still and is found now and then: the cover neither jumps nor blinks."""
     face = Box(50, 50, 80, 80, score)
     script = [None if i % every else [] if i in missed else [face] for i in range(60)]
-    answers, _ = follow(script, lookahead=21, every=every)
+    answers, _ = follow(script, lookahead=24, every=every)
     areas = [sum(box.area for box in answer.boxes) for answer in answers]
     for now, after in pairwise(areas):
         least, most = sorted((now, after))
@@ -114,7 +126,7 @@ def test_a_held_cover_does_not_come_back_between_two_looks_at_its_successor() ->
     """Another track has taken over: that holds on the frames on which nobody looked, too."""
     before, after = Box(50, 50, 70, 70, 0.9), Box(75, 58, 95, 78, 0.9)
     script = [None if i % 3 else [before] if i < 10 else [after] for i in range(40)]
-    answers, _ = follow(script, lookahead=21, every=3)
+    answers, _ = follow(script, lookahead=24, every=3)
     ends = max(i for i, answer in enumerate(answers) if any(t.track == 0 for t in answer.tracked))
     assert ends <= 10 + 2 * TAPER
     assert all(any(t.track == 0 for t in answer.tracked) for answer in answers[:ends])

@@ -123,7 +123,7 @@ def _totals(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 def _rest(result: dict[str, Any]) -> Iterator[str]:
     for row in result["staged"]:
         yield (
-            f"Staged, {row['method']}: {row['clips']} clips, at least {row['least_covered']:.1%} of "
+            f"Staged, {row['clips']} clips: at least {row['least_covered']:.1%} of "
             f"{row['of']} covered on any frame, {row['covered']:.1%} in the mean; area changes by at "
             f"most {row['largest_change_of_area']:.0%} from one frame to the next."
         )

@@ -17,7 +17,7 @@ from sfumato.people._status import DetectorStatus, OnMiss, Review
 from sfumato.people._steady import REACH, steady
 from sfumato.people._tracker import BoxTracker, TrackedBoxes
 
-LOOKAHEAD = 21
+LOOKAHEAD = 24
 HOLD = 30
 _GLANCE_HOLD = 2
 

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from sfumato.people._boxes import Box
-from sfumato.people._tracker import SHRINK, TrackedBox, TrackedBoxes
+from sfumato.people._tracker import TrackedBox, TrackedBoxes
 
 REACH = 5
+STEP = 0.92
 Sides = tuple[float, float, float, float]
 
 
@@ -42,7 +43,7 @@ def _box(one: TrackedBox, window: list[dict[int, Sides]], place: int) -> Box:
     left, top, right, bottom = _sides(one.box)
     for near, frame in enumerate(window):
         if near != place and one.track in frame:
-            part = SHRINK ** abs(near - place)
+            part = STEP ** abs(near - place)
             a, b, c, d = frame[one.track]
             left, top = max(left, part * a), max(top, part * b)
             right, bottom = max(right, part * c), max(bottom, part * d)

@@ -37,9 +37,10 @@ _GATE, _GATE_PER_FRAME, _WIDEST_GATE = 0.8, 0.1, 2.0  # of association, in box s
 _TAKEN_OVER = 1.5  # a new track this near to a held one, in box sizes, is the same person
 _LARGEST_RATIO = 2.5  # two sightings of one face differ at most this much in size
 _EVIDENCE = 2  # frames of holding that one sighting is worth; a sure one is worth three times that
-# A cover does not pop up and vanish: beyond the hold its sides shrink for some frames, by a twelfth each.
-# (That covers more, never less: the hold is what the frames are answered for.)
-TAPER, SHRINK = 9, 0.92
+# A cover does not pop up and vanish: beyond the hold its sides shrink by a tenth each frame, until it is
+# small beside the face. (That covers more, never less: the hold is what the frames are answered for.)
+TAPER, _SHRINK, _GONE = 14, 0.9, 0.25
+_LONGEST_TAPER = math.ceil(math.log(_GONE / (1 + 2 * _CREDIBLE)) / math.log(_SHRINK))
 
 
 class MissedPersonError(SfumatoError):
@@ -77,6 +78,8 @@ class _Track:
     last: int
     velocity: tuple[float, float] = (0.0, 0.0)
     handed_over: int | None = None  # the frame on which another track took over
+    lost_since: int | None = None  # the last sighting of the track that this one goes on with
+    ended: bool = False  # another track goes on with it
 
     def expected(self, index: int) -> tuple[Box, Box]:
         """Where the last sighting would be by now, if it slowed down and if it did not."""
@@ -111,7 +114,7 @@ class BoxTracker:
     """
 
     status: DetectorStatus
-    lookahead: int = 21
+    lookahead: int = 24
     hold: int = 30
     on_miss: OnMiss = OnMiss.HOLD
     sure: float = 0.5
@@ -146,6 +149,8 @@ class BoxTracker:
 
         index, costs = self._newest, np.full((len(self._tracks), len(found)), 1e6)
         for row, track in enumerate(self._tracks):
+            if track.ended or index - track.last > self.hold + self.lookahead:
+                continue
             expected = track.expected(index)
             gate = min(_GATE + _GATE_PER_FRAME * (index - track.last), _WIDEST_GATE)
             for column, box in enumerate(found):
@@ -155,13 +160,26 @@ class BoxTracker:
         taken = set()
         for row, column in zip(*linear_sum_assignment(costs), strict=True):
             if costs[row, column] < 1e6:
-                self._tracks[row].add(index, found[column], self._evidence(found[column]))
+                self._continue(self._tracks[row], found[column])
                 taken.add(int(column))
         for column, box in enumerate(found):
             if column not in taken:
-                first = _Track(self._numbers, {index: box}, self._evidence(box), index, index)
-                self._tracks.append(first)
-                self._numbers += 1
+                self._begin(box)
+
+    def _continue(self, track: _Track, box: Box) -> None:
+        """Another sighting. After a gap that is longer than the lookahead, in which some frames have
+        been answered without it, the same person goes on under a new number."""
+        if self._newest - track.last <= self.lookahead:
+            track.add(self._newest, box, self._evidence(box))
+            return
+        track.ended = True
+        self._begin(box, track.evidence, track.last)
+
+    def _begin(self, box: Box, evidence: float = 0.0, lost_since: int | None = None) -> None:
+        index, evidence = self._newest, evidence + self._evidence(box)
+        first = _Track(self._numbers, {index: box}, evidence, index, index, lost_since=lost_since)
+        self._tracks.append(first)
+        self._numbers += 1
 
     def _evidence(self, box: Box) -> float:
         return _EVIDENCE * self.every * (3.0 if box.score >= self.sure else 1.0)
@@ -171,7 +189,10 @@ class BoxTracker:
         blank = False
         for track in self._tracks:
             state, box = self._place(track, index)
-            if state == "bridged" and looked:
+            since = track.lost_since
+            if looked and (
+                state == "bridged" or (since is not None and since < index < track.first)
+            ):
                 self._miss(index, track)
                 blank = blank or self.on_miss is OnMiss.BLANK
             if box is None:
@@ -203,7 +224,7 @@ class BoxTracker:
                 return 1.0
             track.handed_over = index
         since = index - track.handed_over + 1
-        return float(SHRINK**since) if since <= TAPER else 0.0
+        return float(_SHRINK**since) if since <= TAPER else 0.0
 
     def _taken_over(self, track: _Track, box: Box, index: int) -> bool:
         """Whether another track, which began after this one ended, is seen where this one is held:
@@ -244,12 +265,13 @@ class BoxTracker:
         near = before if before is not None else after
         assert near is not None
         beyond = self._beyond(track, index)
-        if index < 0 or beyond > TAPER:
+        if index < 0 or beyond > _LONGEST_TAPER:
             return "held", None
         if beyond <= 0:
             return "held", self._hold(track, near, index)
         last = self._hold(track, near, index - beyond if index > near else index + beyond)
-        return "held", last.scale(SHRINK**beyond)
+        fading = last.scale(_SHRINK**beyond)
+        return "held", fading if _size(fading) > _GONE * _size(track.sightings[near]) else None
 
     def _beyond(self, track: _Track, index: int) -> int:
         """How many frames further from the track than it is held; not positive where it is held."""
@@ -275,7 +297,7 @@ class BoxTracker:
 
     def _forget(self) -> None:
         """Drop what can no longer matter, so that memory does not depend on the length."""
-        horizon = self.hold + TAPER + self.lookahead
+        horizon = self.hold + _LONGEST_TAPER + self.lookahead
         self._tracks = [t for t in self._tracks if self._newest - t.last <= horizon]
         for track in self._tracks:
             # one sighting before the frame answered last is enough to bridge from

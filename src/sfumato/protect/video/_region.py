@@ -26,7 +26,7 @@ _FoundFaces = tuple[Frame, Found, tuple[people.Box, ...] | None]
 Watcher = Callable[[Frame, Found], None]
 Kind = Literal["faces", "people", "background", "mask"]
 
-FACE_LOOKAHEAD = 21
+FACE_LOOKAHEAD = 24
 MASK_LOOKAHEAD = 6
 _AHEAD = 2
 # Measured (docs/people.md): a strong look at every third frame and a fast one at the others leaves as
