@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from sfumato import protect
 from sfumato.bench import TABLES, attacks, files
 from sfumato.bench import pass_ as attributes
-from sfumato.bench import train as training
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "results" / "methods.json"
 DPRP = ROOT / "results" / "protect-dprp.json"
-SPEED = ROOT / "results" / "speed.json"
 GUARANTEES = ROOT / "results" / "guarantees.json"
 ATTACKS = ROOT / "results" / "attacks.json"
-TRAIN = ROOT / "results" / "train.json"
 PASS = ROOT / "results" / "pass.json"
 
 
@@ -126,62 +124,26 @@ def guarantees_table() -> str:
     return "\n".join(lines)
 
 
-def training_table() -> str:
-    """Every training method, accuracy against epsilon, as ``sfumato bench train`` measured it."""
-    found = json.loads(TRAIN.read_text())
-    lines = []
-    for name, facts in found["people"].items():
-        lines += [
-            f"| {name} | unit | epsilon | for the record | top-1 | mean class |",
-            "| --- | --- | --: | --: | --: | --: |",
-        ]
-        cells = (cell for cell in found["cells"] if cell["task"] == name)
-        lines += [f"| {' | '.join(training.columns(cell))} |" for cell in cells]
-        lines += [
-            "",
-            f"{facts['classes']} classes (chance {100 * facts['chance']:.1f} %); {facts['public']} "
-            f"public, {facts['private']} private and {facts['held_out']} held-out clips of different "
-            f"people, so a standard error is about {100 * training.error(facts):.0f} points. Mask: "
-            f"{facts['mask']}. psi: {facts['psi']}. Relation replace, delta {training.DELTA:g}.",
-            "",
-        ]
-    return "\n".join(lines[:-1])
-
-
-def speed_table() -> str:
-    """What a private step costs, as ``sfumato bench speed`` measured it."""
-    found = json.loads(SPEED.read_text())
-    lines = ["| step | x plain |", "| --- | --: |"]
-    lines += [f"| {row['name']} | {row['ratio']:.2f} |" for row in found["steps"]]
-    lines += ["", "| records | milliseconds | peak MB |", "| --: | --: | --: |"]
-    lines += [
-        f"| {row['records']:.0f} | {row['milliseconds']:.0f} | {row['peak_megabytes']:.0f} |"
-        for row in found["growth"]
-    ]
-    lines += [
-        "",
-        "| fine-tuning MViTv2-S | trunk cache | Opacus | faster |",
-        "| --- | --: | --: | --: |",
-    ]
-    lines += [
-        f"| {row['preset']}, 30 epochs of 200 clips | {row['seconds']:.0f} s | "
-        f"{row['opacus_seconds']:.0f} s | {row['faster_than_opacus']:.1f} x |"
-        for row in found["fine_tuning"]
-    ]
-    return "\n".join(lines)
-
-
 def pass_table() -> str:
     """What PASS reaches on the three data sets, as ``sfumato bench pass`` measured it."""
     found = json.loads(PASS.read_text()) if PASS.exists() else attributes.run()
     return attributes.summary(found)
 
 
+def table_page(name: str) -> str:
+    """The page of a table, from its measured numbers."""
+    numbers = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    return str(TABLES[name].load().page(numbers)).strip()
+
+
 # file -> {name of the part: what makes it}
-PARTS = {
+PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"methods": methods_table},
     "docs/protect.md": {"dprp": dprp_table},
-    "docs/train.md": {"training": training_table, "speed": speed_table},
+    "docs/train.md": {
+        "training": partial(table_page, "train"),
+        "speed": partial(table_page, "speed"),
+    },
     "docs/pass.md": {"pass": pass_table},
     "docs/audit.md": {"guarantees": guarantees_table, "attacks": attacks_table},
 }
@@ -190,14 +152,17 @@ PARTS = {
 def generated(path: str, text: str) -> str:
     """``text`` of the file ``path`` with every generated part made anew."""
     for name, make in PARTS[path].items():
-        pattern = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        text, count = pattern.subn(lambda found, make=make: f"{found[1]}{make()}\n{found[2]}", text)
-        assert count == 1, f"{path} has no place for {name}"
+        before, begins, rest = text.partition(f"<!-- {name} -->\n")
+        _, ends, after = rest.partition(f"<!-- /{name} -->")
+        assert begins, f"{path} has no place for {name}"
+        assert ends, f"{path} does not say where {name} ends"
+        text = f"{before}{begins}{make()}\n{ends}{after}"
     return text
 
 
-def results_page() -> str:
-    """Every table that has a page and measured numbers, with the command that measures it."""
+def results() -> dict[str, str]:
+    """docs/results.md, and beside the numbers of every table that has a page, the page and figures."""
+    made: dict[str, str] = {}
     parts = [
         "# Results",
         "",
@@ -216,21 +181,22 @@ def results_page() -> str:
             "",
             f"## {name}",
             "",
-            f"{table.line} About {table.minutes} minutes on two cores, goes on where it was stopped:",
+            f"{table.line} About {table.minutes} minutes on two cores:",
             "",
             f"    sfumato bench {name}{data} --out results/{name}.json --force",
             "",
             beside[numbers.with_suffix(".md")].strip(),
         ]
+        made |= {str(path.relative_to(ROOT)): text for path, text in beside.items()}
         parts += [
             f"\n![{path.stem}](../results/{path.name})" for path in beside if path.suffix == ".svg"
         ]
-    return "\n".join(parts) + "\n"
+    return made | {"docs/results.md": "\n".join(parts) + "\n"}
 
 
 def main() -> int:
     stale = 0
-    made = {"docs/results.md": results_page()}
+    made = results()
     for path in PARTS:
         made[path] = generated(path, (ROOT / path).read_text(encoding="utf-8"))
     for path, new in made.items():

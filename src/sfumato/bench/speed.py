@@ -7,6 +7,9 @@ swing by factors, ratios of interleaved bests do not. Opacus is a peer, measured
 from __future__ import annotations
 
 import multiprocessing
+import os
+import platform
+import re
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -18,7 +21,9 @@ import torch
 from rich.table import Table
 from torch import Tensor, nn
 
+from sfumato.bench._figures import Curve, curves
 from sfumato.bench._peers import opacus_fine_tuning, opacus_steps
+from sfumato.bench._summary import markdown
 from sfumato.learn import (
     Route,
     Sgd,
@@ -56,18 +61,28 @@ class Contender:
     best: float = float("inf")
 
 
-def run(*, rounds: int = 7, threads: int = 2) -> dict[str, Any]:
-    """All measurements as plain values."""
+def run(*, rounds: int = 7, threads: int = 2, quick: bool = False) -> dict[str, Any]:
+    """All measurements as plain values; ``quick`` takes two rounds and leaves fine-tuning out."""
+    rounds = min(rounds, 2) if quick else rounds
     keep_freed_memory()  # as a training does; for all contenders alike
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        result: dict[str, Any] = {"threads": threads, "rounds": rounds, **_steps(rounds)}
+        result: dict[str, Any] = {"machine": machine(), "threads": threads, "rounds": rounds}
+        result |= _steps(rounds)
         result["growth"] = _growth(max(1, rounds // 3), threads)
-        result["fine_tuning"] = _fine_tuning(threads)
+        result["fine_tuning"] = [] if quick else _fine_tuning(threads)
     finally:
         torch.set_num_threads(before)
     return result
+
+
+def machine() -> str:
+    """What the numbers were measured on."""
+    described = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.+)", described.read_text()) if described.exists() else []
+    cores = os.cpu_count()
+    return f"{names[0] if names else platform.machine()}, {cores} cores, torch {torch.__version__}"
 
 
 def _steps(rounds: int) -> dict[str, Any]:
@@ -307,6 +322,38 @@ def words(result: dict[str, Any]) -> Iterable[Any]:
                        f"{row['peak_megabytes']:.0f}")  # fmt: skip
     yield growth
     yield from _fine_tuning_words(result["fine_tuning"])
+
+
+def page(result: dict[str, Any]) -> str:
+    steps = [[row["name"], f"{row['ratio']:.2f}"] for row in result["steps"]]
+    growth = [
+        [f"{row['records']:.0f}", f"{row['milliseconds']:.0f}", f"{row['peak_megabytes']:.0f}"]
+        for row in result["growth"]
+    ]
+    tuning = [
+        [f"{row['preset']}, {_FINE_TUNED_EPOCHS} epochs of {_FINE_TUNED_CLIPS} clips",
+         f"{row['seconds']:.0f} s", f"{row['opacus_seconds']:.0f} s",
+         f"{row['faster_than_opacus']:.1f} x", f"{row['peak_megabytes']:.0f}",
+         f"{row['opacus_peak_megabytes']:.0f}"]
+        for row in result["fine_tuning"] if "faster_than_opacus" in row
+    ]  # fmt: skip
+    return "\n".join([
+        f"{result['machine']}; {result['threads']} threads, best of {result['rounds']} interleaved rounds in one "
+        f"process. Largest error against a loop over records: {result['largest_error']:.1e}.",
+        "",
+        markdown(["step", "x plain"], steps),
+        "",
+        markdown(["records", "milliseconds", "peak MB"], growth),
+        "",
+        markdown(["fine-tuning MViTv2-S", "trunk cache", "Opacus", "faster", "peak MB", "Opacus"], tuning),
+    ])  # fmt: skip
+
+
+def figures(result: dict[str, Any]) -> dict[str, str]:
+    x = [row["records"] for row in result["growth"]]
+    time_curve = Curve("milliseconds a step", x, [row["milliseconds"] for row in result["growth"]])
+    memory = Curve("peak MB", x, [row["peak_megabytes"] for row in result["growth"]])
+    return {"growth": curves("Growth with the batch", "records", "", [time_curve, memory])}
 
 
 def _fine_tuning_words(rows: list[dict[str, Any]]) -> Iterable[Any]:

@@ -180,6 +180,26 @@ def words(result: dict[str, Any]) -> Sequence[Any]:
     return [*lines, *result["notes"]]
 
 
+def page(result: dict[str, Any]) -> str:
+    lines = []
+    for name, facts in result["people"].items():
+        lines += [
+            f"| {name} | unit | epsilon | for the record | top-1 | mean class |",
+            "| --- | --- | --: | --: | --: | --: |",
+        ]
+        cells = (cell for cell in result["cells"] if cell["task"] == name)
+        lines += [f"| {' | '.join(columns(cell))} |" for cell in cells]
+        lines += [
+            "",
+            f"{facts['classes']} classes (chance {100 * facts['chance']:.1f} %); {facts['public']} "
+            f"public, {facts['private']} private and {facts['held_out']} held-out clips of different "
+            f"people, so a standard error is about {100 * error(facts):.0f} points. Mask: "
+            f"{facts['mask']}. psi: {facts['psi']}. Relation replace, delta {DELTA:g}.",
+            "",
+        ]
+    return "\n".join(lines)
+
+
 def columns(cell: dict[str, Any]) -> tuple[str, ...]:
     """One line of the table, as the terminal and the documentation show it."""
     unit = cell.get("unit", "-").partition("(")[0]
