@@ -97,6 +97,26 @@ def test_a_look_may_not_be_further_away_than_the_lookahead(frames) -> None:  # t
         person_masks(frames(3), ScriptedSegmenter(TRUTH), every=7)
 
 
+def test_a_fading_mask_comes_and_goes_little_by_little(frames) -> None:  # type: ignore[no-untyped-def]
+    """Somebody beside another one is there for a while: never less is covered, and no area jumps."""
+    masks = [person(20) | person(200) if 12 <= i < 22 else person(20) for i in range(40)]
+    plain, _ = _run(frames, masks, margin=0)
+    fading, stream = _run(frames, masks, margin=0, fade=True)
+    assert stream.lookahead == 6 + 4
+    for before, after in zip(plain, fading, strict=True):
+        assert not (before.mask & ~after.mask).any()
+    jumps = [_largest_jump(answers) for answers in (plain, fading)]
+    assert jumps[0] == pytest.approx(0.5)
+    assert jumps[1] < 0.25
+    assert not fading[0].mask[:, 200:].any()
+    assert not fading[-1].mask[:, 200:].any()
+
+
+def _largest_jump(answers) -> float:  # type: ignore[no-untyped-def]
+    areas = [int(found.mask.sum()) for found in answers]
+    return max(abs(b - a) / max(a, b) for a, b in pairwise(areas))
+
+
 def test_margin_widens_the_mask(frames) -> None:  # type: ignore[no-untyped-def]
     answers, _ = _run(frames, [person(100)] * 5, margin=0.02)
     rows, columns = np.flatnonzero(answers[2].mask.any(1)), np.flatnonzero(answers[2].mask.any(0))

@@ -14,7 +14,7 @@ from sfumato.people._boxes import Box, box_mask, hull, iou, suppress, unite
 from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco
 from sfumato.people._contact_sheet import ContactSheet, contact_sheet, draw
 from sfumato.people._litert import threads
-from sfumato.people._mask_stream import MaskStream, TrackedMask, person_masks
+from sfumato.people._mask_stream import MaskStream, TrackedMask, masks_held_back, person_masks
 from sfumato.people._mask_video import MaskVideoWriter, read_mask_video
 from sfumato.people._pose_stream import PoseStream, TrackedPoses, poses
 from sfumato.people._protocols import (
@@ -74,6 +74,7 @@ __all__ = [
     "hull",
     "iou",
     "look_near",
+    "masks_held_back",
     "person_detector",
     "person_masks",
     "person_segmenter",

@@ -5,6 +5,9 @@ pixel that was masked both earlier and later within the window (a closing along 
 mask collapses, that is, shrinks to less than half of what both sides show, somebody was missed: the
 nearest whole masks of both sides are held there, or of the one side that has one.
 
+Where masks hide somebody they may also ``fade``: what leaves the mask is eaten away from its edges,
+a little each frame, and comes in the same way, instead of all at once.
+
 A slow segmenter may look at every n-th frame only: a frame between two looks has the masks of both,
 and what a faster segmenter glances on the frame itself.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import cv2
@@ -27,6 +30,7 @@ from sfumato.people._status import DetectorStatus, OnMiss, Review
 from sfumato.people._tracker import MissedPersonError, Seen
 
 _COLLAPSED = 0.5  # of the smaller neighbour's area
+_FADE, _FADE_STEP = 4, 0.02  # frames before it comes; what goes in a frame, of the shorter side
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +58,11 @@ class _Raw:
         self.area = int(np.count_nonzero(self.mask))
 
 
+def masks_held_back(lookahead: int, every: int, fade: bool) -> int:
+    """Frames that a stream keeps: to close masks over time, to know the last frame, to fade."""
+    return lookahead + (every > 1) + (_FADE if fade else 0)
+
+
 class MaskStream(Iterator[tuple[Frame, TrackedMask]]):
     """Iterates over (frame, mask); at most 2 x ``lookahead`` + 1 masks are in memory."""
 
@@ -68,6 +77,7 @@ class MaskStream(Iterator[tuple[Frame, TrackedMask]]):
         lookahead: int,
         threshold: float,
         margin: float,
+        fade: bool,
     ) -> None:
         if lookahead < 1 or not 0 < threshold < 1 or margin < 0:
             raise SfumatoError(
@@ -79,7 +89,7 @@ class MaskStream(Iterator[tuple[Frame, TrackedMask]]):
                 f"Expected to look on every n-th frame, n from 1 to the lookahead of {lookahead}, got "
                 f"{every}: a skipped frame needs the next look."
             )
-        self.lookahead = lookahead + (every > 1)
+        self.lookahead = masks_held_back(lookahead, every, fade)
         name = segmenter.name
         if every > 1:
             name += f" every {every} frames" + (f", {between.name} between" if between else "")
@@ -88,7 +98,7 @@ class MaskStream(Iterator[tuple[Frame, TrackedMask]]):
         self._segmenter, self._every, self._between = segmenter, every, between
         self._window, self._on_miss = lookahead, on_miss
         self._threshold, self._margin = threshold, margin
-        self._answers = self._run(frames)
+        self._answers = _fading(self._run(frames)) if fade else self._run(frames)
 
     def __iter__(self) -> Self:
         return self
@@ -196,6 +206,41 @@ def _any(raws: deque[_Raw] | list[_Raw]) -> Mask:
     return np.asarray(np.logical_or.reduce([raw.mask for raw in raws]))
 
 
+def _fading(
+    answers: Iterable[tuple[Frame, TrackedMask]],
+) -> Iterator[tuple[Frame, TrackedMask]]:
+    """The same masks, never smaller; what comes and goes does so from the middle outwards."""
+    waiting: deque[tuple[Frame, TrackedMask]] = deque()
+    going: Mask | None = None
+    for answer in answers:
+        waiting.append(answer)
+        if len(waiting) > _FADE:
+            frame, found, going = _faded(waiting, going)
+            yield frame, found
+    while waiting:
+        frame, found, going = _faded(waiting, going)
+        yield frame, found
+
+
+def _faded(
+    waiting: deque[tuple[Frame, TrackedMask]], going: Mask | None
+) -> tuple[Frame, TrackedMask, Mask]:
+    frame, found = waiting.popleft()
+    left = found.mask if going is None else found.mask | _eaten(going)
+    coming: Mask | None = None
+    for _, later in reversed(waiting):
+        coming = later.mask if coming is None else later.mask | _eaten(coming)
+    whole = left if coming is None else left | _eaten(coming)
+    return frame, replace(found, mask=whole), left
+
+
+def _eaten(mask: Mask) -> Mask:
+    side = 2 * max(1, round(_FADE_STEP * min(mask.shape))) + 1
+    # beyond the picture there may be more of it
+    kernel = np.ones((side, side), np.uint8)
+    return np.asarray(cv2.erode(mask.view(np.uint8), kernel) > 0)
+
+
 def person_masks(
     frames: Iterable[Frame],
     segmenter: PersonSegmenter,
@@ -206,8 +251,11 @@ def person_masks(
     lookahead: int = 6,
     threshold: float = 0.4,
     margin: float = 0.015,
+    fade: bool = False,
 ) -> MaskStream:
     """Masks of people on every frame; ``margin`` widens them, as a part of the shorter side.
+
+    With ``fade`` they cover more around every change, so that they do not flicker.
 
     With ``every`` the segmenter looks at every n-th frame; ``between`` may name a faster one that
     glances at the others.
@@ -221,4 +269,5 @@ def person_masks(
         lookahead=lookahead,
         threshold=threshold,
         margin=margin,
+        fade=fade,
     )

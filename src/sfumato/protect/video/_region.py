@@ -120,7 +120,8 @@ class Region:
         if self.import_boxes is not None or self.kind == "mask":
             return 0
         faces = people.held_back(FACE_LOOKAHEAD, self.every or 1, people.threads())
-        masks = MASK_LOOKAHEAD + (self.every != 1)
+        fade = self.kind == "people"
+        masks = people.masks_held_back(MASK_LOOKAHEAD, self.every or 1, fade)
         whole = masks + _AHEAD + 2 + faces
         return {"faces": faces, "background": masks, "people": whole}[self.kind]
 
@@ -240,6 +241,7 @@ class Region:
             between=between,
             policy=self.on_miss,
             lookahead=MASK_LOOKAHEAD,
+            fade=self.kind == "people",
         )
 
 
