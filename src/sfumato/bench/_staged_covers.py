@@ -20,6 +20,8 @@ _HEAD = [stage.JOINTS.index(name) for name in ("head", "crown")]
 
 def run(clips: int) -> list[dict[str, Any]]:
     """People as ``silhouette`` finds them, and heads as ``blur`` does: one row each."""
+    if clips < 1:
+        return []
     staging = stage.Staging(
         clips=clips, actors=clips, rooms=clips, frames=_FRAMES, width=_WIDTH, height=_HEIGHT
     )

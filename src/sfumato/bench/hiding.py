@@ -9,8 +9,9 @@ on where it was.
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rich.table import Table
 
 from sfumato.bench import _face_misses, _hidden_clips, _hiding_memory, _staged_covers
 from sfumato.errors import SfumatoError
+from sfumato.files import write_json
 from sfumato.media import list_media
 
 METHODS = ("silhouette", "blur", "pixelate")
@@ -35,12 +37,13 @@ def run(
     step: int = 1,
     staged: int = 6,
     memory: bool = True,
-    misses: bool = False,
+    misses: int = 0,
     quick: bool = False,
 ) -> dict[str, Any]:
     """Every ``step``-th clip of the folders ``data`` (separated by commas); ``work`` keeps outputs and
-    single results. ``staged`` clips are made for the truth. ``misses`` also counts the faces that are
-    left open when not every frame is looked at. ``quick`` takes few of everything.
+    single results. ``staged`` clips are made for the truth. ``misses=n`` also counts, on every n-th of
+    the clips, the faces that are left open when not every frame is looked at. ``quick`` takes few of
+    everything.
     """
     if quick:
         step, staged = 40 * step, min(staged, 1)
@@ -54,11 +57,25 @@ def run(
             for clip in clips
             for row in _hidden_clips.covered(kept, clip, names, judges.split(","))
         ]
-        truth = _staged_covers.run(staged) if staged else []
         sizes = (60, 120) if quick else _hiding_memory.LENGTHS
-        lengths = _hiding_memory.run(Path(folder), sizes) if memory else []
-        looks = _face_misses.misses(clips) if misses else []
-    return {"clips": rows, "staged": truth, "memory": lengths, "misses": looks}
+        return {
+            "clips": rows,
+            "staged": _once(kept, f"staged-{staged}", lambda: _staged_covers.run(staged)),
+            "memory": _once(kept, "memory", lambda: _hiding_memory.run(Path(folder), sizes))
+            if memory
+            else [],
+            "misses": _once(kept, "misses", lambda: _face_misses.misses(clips[::misses]))
+            if misses
+            else [],
+        }
+
+
+def _once(kept: Path, name: str, measure: Callable[[], list[dict[str, Any]]]) -> Any:
+    """What ``measure`` gives, or what it gave before."""
+    note = kept / f"part-{name}.json"
+    if not note.exists():
+        write_json(note, {"rows": measure()})
+    return json.loads(note.read_text())["rows"]
 
 
 def _clips(folder: str, step: int) -> list[Path]:
