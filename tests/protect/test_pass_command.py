@@ -162,6 +162,13 @@ def test_state_remembers_draws_and_serves_the_audit(speakers: Path, tmp_path: Pa
     assert "Expected the settings" in sentence(
         order(speakers, tmp_path / "third", *common, "--set", "mu=0.1")
     )
+    strangers = make_speakers(tmp_path / "strangers", {"31": "male", "32": "female"})
+    assert "name it by --donors-from" in sentence(order(strangers, tmp_path / "other", *common))
+    assert not (tmp_path / "other").exists()
+    served = order(strangers, tmp_path / "other", *common, "--donors-from", str(speakers))
+    assert served.exit_code == 0, served.output
+    donors = {path.read_bytes() for path in (speakers / "data").rglob("*.wav")}
+    assert {path.read_bytes() for path in (tmp_path / "other" / "files").iterdir()} <= donors
     inside = order(speakers, tmp_path / "fourth", "--state", str(tmp_path / "fourth" / "state"))
     assert "outside the release" in sentence(inside)
 

@@ -143,6 +143,7 @@ def carry_out(
     randomness = Randomness(order.seed)
     kept = None if order.state is None else open_state(order.state, order.stated, randomness)
     state = kept or _fitted(order, data, donor_data, randomness, say)
+    _refuse_strangers(state, donor_data)
     method, promise = state.method, state.method.promise_for(data.records)
     with atomic_folder(order.target, force=order.force) as fresh, (spend or _free)(promise):
         promise = release(method, data.records, fresh)
@@ -175,6 +176,20 @@ def carry_out(
         "promise": promise.to_json(),
     }
     return AttributeReport(payload, lines)
+
+
+def _refuse_strangers(state: State, donor_data: Dataset) -> None:
+    """Row numbers of another data set would publish people who are no donors."""
+    donors, rows = state.method.donors, list(state.donor_rows)
+    known = donor_data.records.x
+    if max(rows) < len(known) and known.shape[1:] == donors[0].x.shape:
+        stated = np.stack([donors[index].x for index in range(len(donors))])
+        if np.allclose(known[rows], stated, rtol=1e-3, atol=1e-3):
+            return
+    raise AttributesError(
+        "Expected the data set that the donors of the --state folder come from, got another one: "
+        "name it by --donors-from."
+    )
 
 
 def _fitted(
