@@ -168,3 +168,45 @@ def test_actions_are_learned_without_the_annotated_videos(tmp_path: Path, real_d
     assert [item.path.name for item in kept.items] == ["another_video.avi"]
     with pytest.raises(MeasureError, match="PA-HMDB51"):
         without_annotated(kept, notes)
+
+
+def test_a_crowd_is_recognised_by_any_of_its_faces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two squares of a colour of their own in each file, one of which goes away half-way."""
+    from sfumato.audit import _folder_attacks as attacks
+    from sfumato.people import Box
+
+    class Squares:
+        def detect(self, image: np.ndarray) -> list[Box]:
+            shown = image.max(2) > 60
+            boxes = (Box(4, 4, 12, 12, 0.9), Box(20, 4, 28, 12, 0.95))
+            return [box for box in boxes if shown[box.pixels(32, 32)].all()]
+
+    class Colour:
+        same_person = 5.0
+
+        def embed(self, image: np.ndarray, face: Box) -> np.ndarray:
+            return np.asarray(image[face.pixels(32, 32)].reshape(-1, 3).mean(0))
+
+    monkeypatch.setattr(attacks, "face_detector", Squares)
+    monkeypatch.setattr(attacks, "face_embedder", Colour)
+    colours = ((200, 30, 30), (30, 200, 30), (30, 30, 200), (180, 180, 20))
+    for folder in ("raw", "grey"):
+        (tmp_path / folder).mkdir()
+        for number, colour in enumerate(colours):
+            with VideoWriter(
+                tmp_path / folder / f"{number}.mkv", rate=4, size=(32, 32), codec="ffv1"
+            ) as video:
+                for time in range(8):
+                    frame = np.zeros((32, 32, 3), np.uint8)
+                    frame[4:12, 4:12] = colour if folder == "raw" else 90
+                    if (
+                        time < 4
+                    ):  # the more certain face is seen early alone, and is like all others
+                        frame[4:12, 20:28] = 100
+                    video.write(frame)
+    rows = attacks.faces_folder(paired(tmp_path / "raw", tmp_path / "grey"))
+    ranks = [row for row in rows if row.name == "rank-1"]
+    assert [row.unprotected for row in ranks] == [1.0, 1.0]
+    assert all(row.value == pytest.approx(0.25) for row in ranks)

@@ -16,13 +16,10 @@ from sfumato.audit import (
     reidentify,
     told_apart,
 )
+from sfumato.bench._attack_people import KINECT_BONES
 from sfumato.data import audio_mnist, utd_mhad
 from sfumato.people import Box
 from sfumato.report import parse_measures
-
-# UTD-MHAD, Kinect's 20 joints: spine, shoulders, arms, hips, legs
-KINECT_BONES = ((0, 1), (1, 2), (2, 3), (1, 4), (4, 5), (5, 6), (1, 8), (8, 9), (9, 10), (3, 12),
-                (12, 13), (13, 14), (3, 16), (16, 17), (17, 18))  # fmt: skip
 
 
 def test_rank_one_and_the_roc_area_equal_those_counted_pair_by_pair() -> None:

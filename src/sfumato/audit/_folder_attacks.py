@@ -35,23 +35,28 @@ def visual_folder(pairs: Pairs, *, at_people: bool = True, **facts: Any) -> list
 
 
 def faces_folder(pairs: Pairs, **facts: Any) -> list[Result]:
-    """The face late in a protected file against faces early in all originals.
+    """All faces late in a protected file against all faces early in the originals.
 
-    Who is who is the file itself, or the person where that is known. Faces are looked for in the
-    originals: the attacker is told where they were. Of a picture there is only one look.
+    Who is who is the file itself, or the person where that is known; two files are as alike as the
+    two nearest of their faces. Faces are looked for in the originals: the attacker is told where
+    they were. Of a picture there is only one look.
     """
     detector, embedder = face_detector(), face_embedder()
     ids = list(pairs.facts.get("person", [str(number) for number in range(len(pairs))]))
     vectors: dict[str, list[Any]] = {n: [] for n in ("early", "late", "shown", "parrot")}
     for raw, shown in zip(pairs.clips(False), pairs.clips(True), strict=True):
-        late = _face(detector, raw[-1])
-        early = _face(detector, raw[0])
-        for name, frame, box in (("early", raw[0], early), ("parrot", shown[0], early),
-                                 ("late", raw[-1], late), ("shown", shown[-1], late)):  # fmt: skip
-            fitting = None if box is None else _scaled(box, raw.shape, shown.shape, name)
-            vectors[name].append(None if fitting is None else embedder.embed(frame, fitting))
-    kept = [i for i in range(len(ids)) if vectors["early"][i] is not None]
-    asked = [i for i in range(len(ids)) if vectors["late"][i] is not None]
+        first = range((len(raw) + 1) // 2)
+        last = range(len(raw) // 2, len(raw))
+        seen = [(number, box) for number, image in enumerate(raw) for box in detector.detect(image)]
+        for name, frames, times in (("early", raw, first), ("parrot", shown, first),
+                                    ("late", raw, last), ("shown", shown, last)):  # fmt: skip
+            vectors[name].append([
+                embedder.embed(frames[min(number, len(frames) - 1)],
+                               _scaled(box, raw.shape, shown.shape, name))
+                for number, box in seen if number in times
+            ])  # fmt: skip
+    kept = [i for i in range(len(ids)) if vectors["early"][i]]
+    asked = [i for i in range(len(ids)) if vectors["late"][i]]
     if len(kept) < 2 or not asked:
         raise MeasureError(
             f"Expected faces in at least two originals, found {len(kept)}: nobody to recognise."
@@ -59,14 +64,18 @@ def faces_folder(pairs: Pairs, **facts: Any) -> list[Result]:
 
     def matched(probes: str, gallery: str) -> Reidentification:
         measure = Reidentification()
-        measure.update(
-            np.stack([vectors[probes][i] for i in asked]), [ids[i] for i in asked],
-            np.stack([vectors[gallery][i] for i in kept]), [ids[i] for i in kept],
-        )  # fmt: skip
+        far = [[_nearest(vectors[probes][i], vectors[gallery][j]) for j in kept] for i in asked]
+        measure.update_distances(far, [ids[i] for i in asked], [ids[j] for j in kept])
         return measure
 
     return _three("face", matched("late", "early"), matched("shown", "early"),
                   matched("shown", "parrot"), facts)  # fmt: skip
+
+
+def _nearest(probes: list[Any], gallery: list[Any]) -> float:
+    """The distance of the two nearest of two sets of faces."""
+    apart = np.stack(probes)[:, None] - np.stack(gallery)[None]
+    return float(np.linalg.norm(apart, axis=2).min())
 
 
 def gait_folder(pairs: Pairs, **facts: Any) -> list[Result]:
@@ -139,11 +148,6 @@ def _three(
         for result, plain in zip(measure.results(), before, strict=True):
             rows.append(result.about(target=target, note=note, unprotected=plain.value, **facts))
     return rows
-
-
-def _face(detector: Any, image: npt.NDArray[np.uint8]) -> Box | None:
-    found: list[Box] = detector.detect(image)
-    return max(found, key=lambda box: box.score) if found else None
 
 
 def _scaled(box: Box, raw: tuple[int, ...], shown: tuple[int, ...], name: str) -> Box:

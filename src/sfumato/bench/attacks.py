@@ -30,6 +30,7 @@ from sfumato.audit import (
     views_of,
     visual_attack,
 )
+from sfumato.bench._attack_people import real_lines, real_people
 from sfumato.bench._attack_pictures import still_found, undone
 from sfumato.bench._attack_stage import (
     QUICK,
@@ -41,6 +42,7 @@ from sfumato.bench._attack_stage import (
     protected_clips,
     staged_clips,
 )
+from sfumato.bench._cells import Cells
 from sfumato.errors import SfumatoError
 from sfumato.files import write_json
 from sfumato.store import cache_folder
@@ -125,9 +127,14 @@ ATTACKS = (
 
 
 def run(
-    *, quick: bool = False, only: str | None = None, keep: str | None = None, jobs: int = 2
+    *,
+    data: str | None = None,
+    quick: bool = False,
+    only: str | None = None,
+    keep: str | None = None,
+    jobs: int = 2,
 ) -> dict[str, Any]:
-    """Every attack on every protection. ``only`` names rows by their beginnings, with semicolons
+    """Every attack on every protection, and on real people in ``data``. ``only`` names rows by their beginnings, with semicolons
     between them; ``keep`` is the folder of what is done; ``jobs`` processes share the rows."""
     staging = QUICK if quick else STAGING
     wanted = None if only is None else [each.strip() for each in only.split(";")]
@@ -150,7 +157,11 @@ def run(
     else:
         for task in tasks:
             _row(task)
+    real = None
+    if data is not None:
+        real = real_people(Cells("attacks-people", {"version": 1}, keep), data, quick=quick)
     return {
+        "real": real,
         "staging": {k: v for k, v in asdict(staging).items() if k != "actions"}
         | {"actions": list(staging.actions)},
         "attack_seconds": round(sum(_kept(folder, way, "seconds") for way in rows)),
@@ -217,7 +228,7 @@ COLUMNS: dict[str, tuple[str, str | None]] = {
     **{name: ("balanced accuracy of an attribute", name)
        for name in ("face", "skin", "clothing", "sex", "build", "identity", "room")},
     "found": ("frames on which a person or face is still found", "person"),
-    "undone": ("hidden pixels undone", "reconstruction"),
+    "undone": ("hidden pixels seen again", "reconstruction"),
     "action": ("top-1", "action, tested on protected"),
     "action on raw": ("top-1", "action, tested on raw"),
     "SSIM": ("SSIM", None),
@@ -253,7 +264,8 @@ def words(result: dict[str, Any]) -> list[Any]:
         for way in in_order(result["rows"])
     ]
     spent = f"{result['attack_seconds']} seconds of attacks, protecting not counted."
-    return [*lines, "* the whole 95 % interval lies beyond guessing", spent]
+    real = real_lines(result["real"]) if result.get("real") else ["Real people: not run, no data="]
+    return [*lines, "* the whole 95 % interval lies beyond guessing", spent, "", *real]
 
 
 def in_order(rows: Mapping[str, Any]) -> list[str]:
