@@ -87,7 +87,14 @@ from sfumato.audit._undo_release import (
 )
 from sfumato.audit._verdict import Verdict, audit_guarantee, verdict_paths, write_verdict
 from sfumato.audit._views import views_of
-from sfumato.audit._visual import Attribute, VisualReport, action_protocols, infer, visual_attack
+from sfumato.audit._visual import (
+    Attribute,
+    VisualReport,
+    action_protocols,
+    infer,
+    together,
+    visual_attack,
+)
 from sfumato.data import pckh
 
 __all__ = [
@@ -198,6 +205,7 @@ __all__ = [
     "ssim",
     "strengths",
     "tikhonov",
+    "together",
     "told_apart",
     "train_shadows",
     "undo_frames",

@@ -88,29 +88,34 @@ def visual_attack(
     found: dict[str, dict[str, AttributeScores]] = {"shown": {}, "shift": {}, "raw": {}}
     ways = {"shown": (protected, protected), "shift": (originals, protected),
             "raw": (originals, originals)}  # fmt: skip
-    columns: dict[str, list[npt.NDArray[np.float64]]] = {"shown": [], "raw": []}
-    truth, names = [], []
+    guesses: dict[str, dict[str, npt.NDArray[np.float64]]] = {way: {} for way in ways}
     for name, attribute in attributes.items():
         for way, (taught, asked) in ways.items():
             guess = infer(taught, asked, attribute, attacker=attacker, effort=effort)
             measure = ClassifierScores(len(attribute.classes))
             measure.update(guess, attribute.codes, attribute.people)
             found[way][name] = measure.compute()
-            if way in columns:
-                columns[way].append(_one_sided(guess))
-        truth.append(_one_sided(np.eye(len(attribute.classes))[attribute.codes]))
-        names += _names(name, attribute)
-    known = [each.people for each in attributes.values() if each.people is not None]
-    together = {}
-    for way, guesses in columns.items():
-        together[way] = MultiLabel(names)
-        # recordings of one person are drawn together, also for what was learned about known people
-        together[way].update(
-            np.concatenate(guesses, 1), np.concatenate(truth, 1), known[0] if known else None
-        )
+            guesses[way][name] = guess
     return VisualReport(
-        found["shown"], found["shift"], found["raw"], together["shown"], together["raw"]
+        found["shown"], found["shift"], found["raw"],
+        together(guesses["shown"], attributes), together(guesses["raw"], attributes),
+    )  # fmt: skip
+
+
+def together(
+    guesses: Mapping[str, npt.NDArray[np.float64]], attributes: Mapping[str, Attribute]
+) -> MultiLabel:
+    """All attributes as one multi-label question, as VISPR asks it: cMAP and class-wise F1."""
+    names = [each for name, attribute in attributes.items() for each in _names(name, attribute)]
+    columns = [_one_sided(guesses[name]) for name in attributes]
+    truth = [_one_sided(np.eye(len(each.classes))[each.codes]) for each in attributes.values()]
+    known = [each.people for each in attributes.values() if each.people is not None]
+    measure = MultiLabel(names)
+    # recordings of one person are drawn together, also for what was learned about known people
+    measure.update(
+        np.concatenate(columns, 1), np.concatenate(truth, 1), known[0] if known else None
     )
+    return measure
 
 
 def infer(

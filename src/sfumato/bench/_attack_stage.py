@@ -148,7 +148,11 @@ class _Known:
 
 def protected_clips(way: str, clips: Clips, truth: Truth) -> Clips:
     """Every clip protected; noise is fresh, as in a real release."""
-    name, settings = WAYS[way]
+    return released(*WAYS[way], clips, truth)
+
+
+def released(name: str, settings: dict[str, Any], clips: Clips, truth: Truth) -> Clips:
+    """The same by any method."""
     return np.stack(
         [_protected(name, settings, *each) for each in zip(clips, truth.masks, truth.heads)]
     )
