@@ -35,6 +35,8 @@ def test_a_blur_comes_off_in_part_and_one_colour_does_not(
         assert result.high is not None
         assert result.low <= result.value <= result.high
     blurred, filled = found["blur, people"], found["silhouette"]
+    assert blurred.value is not None
+    assert filled.value is not None
     assert blurred.note is not None
     assert blurred.note.startswith("Tikhonov inversion")
     assert blurred.value > (blurred.unprotected or 0) + 0.05
