@@ -13,6 +13,7 @@ from typing import Any
 from rich.table import Table
 
 from sfumato import protect, stage
+from sfumato.bench import _dp_quality
 from sfumato.errors import SfumatoError
 from sfumato.media import VideoWriter, open_video
 
@@ -24,8 +25,18 @@ _COPY = (
 )
 
 
-def run(*, only: str | None = None, frames: int = FRAMES, rounds: int = 1) -> dict[str, Any]:
-    """Time of each method on one staged clip, as a multiple of decoding and encoding it."""
+def run(
+    *,
+    only: str | None = None,
+    frames: int = FRAMES,
+    rounds: int = 1,
+    data: str | None = None,
+    step: int = 1,
+) -> dict[str, Any]:
+    """Time of each method on one staged clip, as a multiple of decoding and encoding it.
+
+    With ``data``, folders of recordings, also what is left of real pictures under each guarantee.
+    """
     names = only.split(",") if only else sorted(protect.methods())
     costs: dict[str, dict[str, float]] = {}
     notes: list[str] = []
@@ -47,6 +58,7 @@ def run(*, only: str | None = None, frames: int = FRAMES, rounds: int = 1) -> di
         "size": [WIDTH, HEIGHT],
         "decode_and_encode_seconds": alone,
         "methods": costs,
+        "quality": _dp_quality.run(data, step=step) if data else [],
         "notes": notes,
     }
 
@@ -89,5 +101,6 @@ def words(result: dict[str, Any]) -> Sequence[Any]:
     return [
         f"{result['frames']} frames of {size}; decoding and encoding alone: {alone:.0f} a second.",
         table,
+        *_dp_quality.sentences(result["quality"]),
         *result["notes"],
     ]
