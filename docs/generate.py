@@ -11,6 +11,7 @@ from pathlib import Path
 from sfumato import protect
 from sfumato.bench import TABLES, attacks, files
 from sfumato.bench import pass_ as attributes
+from sfumato.bench._attack_people import real_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "results" / "methods.json"
@@ -105,8 +106,12 @@ def attacks_table() -> str:
         f"{staging['rooms']} rooms, {staging['frames']} frames of {size}. People and heads are found by "
         "the stage's truth, so that a row shows the method and not what a detector missed. Face (turned to "
         "the camera), sex, build and identity: people known from other clips; skin and clothing: strangers. "
-        "Room: people masked out. Action and SSIM are utility.",
+        "Room: people masked out. Found: a detector finds somebody where somebody is. Undone: how much of "
+        "the hidden pixels' variance the best reconstruction explains (0: one flat colour a place). Action "
+        "and SSIM are utility.",
     ]
+    if found.get("real"):
+        lines += ["", *real_lines(found["real"])]
     return "\n".join(lines)
 
 
