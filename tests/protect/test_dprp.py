@@ -430,3 +430,23 @@ def test_the_papers_grids_are_known_by_name() -> None:
     assert method(basis="srht", k="20x20").k == 1200
     with pytest.raises(SfumatoError, match="24x32"):
         method(k="7x7")
+
+
+def test_the_card_of_the_published_noise_shows_what_it_gives_for_every_unit() -> None:
+    made = method(basis="gaussian", calibration="published", unit="frame", epsilon=8.0)
+    assert made.needs_length, "a person in every frame is there as often as there are frames"
+    promise = made.promise(SHAPE)
+    assert isinstance(promise, Guarantee)
+    listed = " ".join(promise.not_covered)
+    for other in made.true_promises(SHAPE):
+        assert other.epsilon > 8
+        if other.unit != promise.unit:
+            assert f"epsilon {other.epsilon:.3g} for {other.unit}" in listed
+    assert "pixels(16, frames=1)" in listed
+    assert "video" in listed
+
+
+def test_k_is_said_to_be_for_other_bases_if_it_is() -> None:
+    said = " ".join(method(basis="dct", k=40).remarks(SHAPE))
+    assert "k is for the bases srht and gaussian" in said
+    assert "k is for" not in " ".join(method(basis="srht", k=40).remarks(SHAPE))

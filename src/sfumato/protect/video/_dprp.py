@@ -56,7 +56,7 @@ class VideoDprp(UnitMethod):
     | unit clip or video, length unknown | refused |
     | nothing useful can be left | said before it runs; the release is still sound |
     | ``clips=3`` | the paper's "3 clips": three blocks, each frame in one of them |
-    | ``k="32x32"`` | one of the paper's grids, times three channels |
+    | ``k="32x32"`` | one of the paper's grids, times three channels (3072 numbers without it); the basis dct has kept_frames and kept_size instead, and says so |
     """
 
     name: ClassVar[str] = "dprp"
@@ -74,7 +74,7 @@ class VideoDprp(UnitMethod):
         block: int = 64,
         kept_frames: int = 4,
         kept_size: int = 16,
-        k: int | str = 3072,
+        k: int | str | None = None,
         clips: int | None = None,
         shrink: bool = True,
         smooth: int = 0,
@@ -91,7 +91,8 @@ class VideoDprp(UnitMethod):
             raise ProtectError(
                 "The published calibration belongs to the basis gaussian: choose that."
             )
-        k = published_k(k)
+        self._for_nothing = basis == "dct" and k is not None
+        k = published_k(3072 if k is None else k)
         if smooth < 0 or (clips is not None and clips < 1):
             raise ProtectError(
                 f"Expected smooth >= 0 and at least one clip, got smooth={smooth}, clips={clips}."
@@ -118,7 +119,7 @@ class VideoDprp(UnitMethod):
 
     @property
     def needs_length(self) -> bool:
-        return super().needs_length or self.clips is not None
+        return super().needs_length or self.clips is not None or self.calibration == "published"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -187,7 +188,16 @@ class VideoDprp(UnitMethod):
         return self.multiplier * self.sensitivity(shape, frames=frames)
 
     def promise(self, shape: Shape) -> Promise:
-        return self._promise_for(self.unit, shape)
+        made = self._promise_for(self.unit, shape)
+        if self.calibration != "published":
+            return made
+        # whoever reads the card of the paper's noise shall see what it gives for every unit
+        others = tuple(
+            f"what the paper promises: the same noise gives epsilon {each.epsilon:.3g} for {each.unit}"
+            for each in self.true_promises(shape)
+            if each.unit != self.unit
+        )
+        return replace(made, not_covered=(*made.not_covered, *others))
 
     def _promise_for(self, unit: Unit, shape: Shape) -> Guarantee:
         published = self.calibration == "published"
@@ -237,6 +247,11 @@ class VideoDprp(UnitMethod):
 
     def remarks(self, shape: Shape) -> list[str]:
         said = [f"From public priors: {self.predict(shape)}."]
+        if self._for_nothing:
+            said.append(
+                "k is for the bases srht and gaussian: dct keeps kept_frames x kept_size x kept_size, "
+                f"{self.kept_frames} x {self.kept_size} x {self.kept_size} a channel here."
+            )
         if self.basis_name != "dct":
             kept = min(1.0, self.k / (shape.height * shape.width * CHANNELS))
             distortion = johnson_lindenstrauss(self.k, shape.frames or self.block)
