@@ -155,6 +155,16 @@ def test_attackers_taught_on_vispr_are_asked_about_pa_hmdb(tmp_path: Path) -> No
                       protect=lambda image: np.zeros_like(image))  # fmt: skip
     assert cross_data_attack(dark).compute().average_precision["face"] == pytest.approx(0.5)
 
+    where = [str(root), str(videos), str(notes), "--no-network", "--json", "-o"]
+    said = {}
+    for name, more in (("raw", []), ("tiny", ["--method", "isr", "--set", "size=1x1"])):
+        ran = CliRunner().invoke(app, ["cross-data", *where, str(tmp_path / name), *more])
+        assert ran.exit_code == 0, ran.output
+        told = json.loads(ran.stdout)["measures"]
+        said[name] = next(m["value"] for m in told if m["name"] == "cMAP" and "value" in m)
+        assert (tmp_path / f"{name}.measures.json").is_file()
+    assert said["raw"] > 0.7
+
 
 def test_actions_are_learned_without_the_annotated_videos(tmp_path: Path, real_data: Path) -> None:
     notes = pa_hmdb51(real_data / "pa_hmdb51")

@@ -25,6 +25,7 @@ from sfumato.audit._cross_data import (
     CrossData,
     cross_data,
     cross_data_attack,
+    on_pictures,
     vispr_truth,
     without_annotated,
 )
@@ -190,6 +191,7 @@ __all__ = [
     "method_on",
     "mnag",
     "nag",
+    "on_pictures",
     "one_run_lower_bound",
     "over_time",
     "paired",

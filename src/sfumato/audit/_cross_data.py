@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from sfumato.audit._measure import MeasureError
 from sfumato.audit._multi_label import MultiLabel
 from sfumato.audit._views import views_of
 from sfumato.data import PrivacyAnnotations, Sampling, VideoRecords, Vispr, sampled_frames
+from sfumato.media import Frame, Image
+from sfumato.protect import make
 
-Image = npt.NDArray[np.uint8]
 Protect = Callable[[Image], Image]
 # attribute of PA-HMDB51 -> the attributes of VISPR that mean it; any of them counts
 FIVE: Mapping[str, tuple[str, ...]] = {
@@ -48,6 +50,17 @@ class CrossData:
     asked: Mapping[str, Any]
     asked_truth: npt.NDArray[np.bool_]
     videos: tuple[str, ...]
+
+
+def on_pictures(method: str, settings: Mapping[str, Any]) -> Protect:
+    """A release method for single pictures, each a recording of one frame, by its name."""
+    made = make(method, settings)
+
+    def protect(image: Image) -> Image:
+        (shown,) = made.frames([Frame(image, 0, Fraction(0))], count=1)
+        return shown.image
+
+    return protect
 
 
 def vispr_truth(records: Vispr) -> tuple[tuple[str, ...], npt.NDArray[np.bool_]]:

@@ -62,6 +62,37 @@ def reid(
     _finish(rows, target, "Re-identification", f"reid --by {by}", force, as_json)
 
 
+def cross_data(
+    vispr: Path = typer.Argument(
+        ..., help="VISPR as published: pictures to learn attributes from."
+    ),
+    videos: Path = typer.Argument(..., help="The videos of PA-HMDB51, or HMDB51 with them."),
+    annotations: Path = typer.Argument(..., help="PA-HMDB51's privacy annotations."),
+    method: str = typer.Option("", help="Protect both by this method; without, both stay raw."),
+    setting: list[str] = typer.Option([], "--set", help="Settings of the method, as name=value."),
+    shift: bool = typer.Option(False, help="Learn from raw pictures: measures domain shift."),
+    network: bool = typer.Option(True, help="Look with an ImageNet network too."),
+    out: Path = typer.Option(Path("cross-data"), "--out", "-o", help="NAME.measures.json."),
+    force: bool = FORCE,
+    as_json: bool = JSON,
+) -> None:
+    """Attributes learned on VISPR, asked about frames of PA-HMDB51 (Video-DPRP's protocol)."""
+    from sfumato.audit import cross_data as looked_at
+    from sfumato.audit import cross_data_attack, on_pictures
+    from sfumato.cli.protect import _settings
+    from sfumato.data import pa_hmdb51, pa_hmdb51_videos
+    from sfumato.data import vispr as read_vispr
+
+    target = _target(out, out.parent, out.name, force)
+    found = looked_at(
+        read_vispr(vispr), pa_hmdb51_videos(videos, annotations), pa_hmdb51(annotations),
+        protect=on_pictures(method, _settings(setting)) if method else None,
+        protect_taught=not shift, network=network,
+    )  # fmt: skip
+    rows = cross_data_attack(found).results(note="learned on VISPR, asked about PA-HMDB51")
+    _finish(rows, target, "Cross-data visual privacy", "cross-data", force, as_json)
+
+
 def _target(out: Path | None, protected: Path, name: str, force: bool) -> Path:
     from sfumato.audit import measures_path
     from sfumato.files import refuse_overwrite

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from rich.markup import escape
 
-from sfumato.cli._audit_output import reid, visual
+from sfumato.cli._audit_output import cross_data, reid, visual
 from sfumato.cli._audit_probe import probe
 from sfumato.cli._output import FORCE, JSON, emit
 
@@ -17,6 +17,7 @@ _MOST_PUBLIC = 500
 app = typer.Typer(no_args_is_help=True, help="Attack a promise or an output; show what it got.")
 app.command()(visual)
 app.command()(reid)
+app.command("cross-data")(cross_data)
 app.command()(probe)
 
 
