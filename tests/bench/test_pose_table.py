@@ -115,10 +115,9 @@ def test_cells_promise_what_was_asked_and_are_measured_once(
     assert free["public-only"]["promised"] == 0
     assert free["sgd"]["promised"] == "inf"
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == {
-        "over-epsilon.png",
-        "raw-and-psi.png",
+        f"{who}-{what}.png" for who in ("lsp", "staged") for what in ("over-epsilon", "raw-and-psi")
     }
-    shown = cv2.imread(str(tmp_path / "pictures" / "raw-and-psi.png"))
+    shown = cv2.imread(str(tmp_path / "pictures" / "lsp-raw-and-psi.png"))
     assert shown.shape[0] == 3 * (22 + 2 * SIZE[0])
 
     def refuse(*_: object) -> None:

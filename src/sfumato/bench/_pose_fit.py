@@ -99,7 +99,7 @@ def fit(
     """AdamW with one cycle of the rate; the weights end as their moving average."""
     rng = np.random.default_rng(seed)
     trained = [p for p in model.parameters() if p.requires_grad]
-    steps = round(epochs * len(people) / batch)
+    steps = max(1, round(epochs * len(people) / batch))
     optimizer = torch.optim.AdamW(trained, rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, rate, total_steps=steps, pct_start=0.1

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from sfumato.bench._pose_fit import pose_loss, predict, score
+from sfumato.bench._pose_fit import People, pose_loss, predict, score
 from sfumato.bench._pose_models import fresh, train_after
 from sfumato.data import ArrayRecords
 from sfumato.learn import (
@@ -89,9 +89,12 @@ class Task:
         """Test crops after the first ``frozen`` steps, computed once: they do not train."""
         if frozen not in self._test_features:
             steps = model.steps()[:frozen]
-            with torch.no_grad():
-                found = [run(steps, self._prepared(at)) for at in range(0, len(self.test), 50)]
-            self._test_features[frozen] = torch.cat(found)
+            path = self.folder / f"test-{self.backbone}-{frozen}.safetensors"
+            if not path.is_file():
+                with torch.no_grad():
+                    found = [run(steps, self._prepared(at)) for at in range(0, len(self.test), 50)]
+                save_file({"features": torch.cat(found).contiguous()}, path)
+            self._test_features[frozen] = load_file(path)["features"]
         return self._test_features[frozen]
 
     def _prepared(self, at: int) -> Tensor:
@@ -207,21 +210,22 @@ class _Average:
                 p.copy_(mean)
 
 
-def some_public(crops: ArrayRecords, count: int = PUBLIC_SAMPLES) -> ArrayRecords:
-    """Public crops for the projector, spread over all there are."""
-    chosen = np.linspace(0, len(crops) - 1, min(count, len(crops))).astype(int)
-    return ArrayRecords(crops.x[chosen], crops.y[chosen])
+def some_public(people: People, count: int = PUBLIC_SAMPLES) -> ArrayRecords:
+    """Crops of public people for the projector, spread over all there are."""
+    chosen = np.linspace(0, len(people) - 1, min(count, len(people))).astype(int)
+    return People([people.pictures[i] for i in chosen], people.joints[chosen]).crops()
 
 
 def grid(
     seeds: int, methods: tuple[str, ...] = DP_METHODS, strategy: str = HEAD, **more: Any
 ) -> list[Setting]:
-    """The paper's grid, once through; then more seeds at the smallest and the largest epsilon."""
-    ends = (EPSILONS[0], EPSILONS[-1])
+    """The paper's grid: both ends of epsilon first, then what lies between, then more seeds."""
+    ends = (EPSILONS[-1], EPSILONS[0])
+    rounds = [(0, ends), (0, EPSILONS[1:-1]), *((seed, ends) for seed in range(1, seeds))]
     return [
         Setting(method, epsilon, clip_norm, seed, strategy, **more)
-        for seed in range(seeds)
-        for clip_norm in reversed(CLIP_NORMS)
-        for epsilon in (EPSILONS if seed == 0 else ends)
+        for seed, epsilons in rounds
+        for clip_norm in CLIP_NORMS
+        for epsilon in epsilons
         for method in methods
     ]

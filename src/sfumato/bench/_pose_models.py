@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -91,16 +92,19 @@ def public_model(
 
 
 def without_promise(
-    model: PoseNet, people: People, path: Path, *, frozen: int, epochs: float, rate: float,
+    model: PoseNet, people: People, folder: Path, *, frozen: int, epochs: float, rounds: int,
     say: Callable[[str], None] = print,
 ) -> None:  # fmt: skip
-    """Fine-tune on private people as anyone would who promises nothing: mirrored, turned, no noise."""
+    """Fine-tune on private people as anyone would who promises nothing: mirrored, turned, no noise.
+
+    Each of ``rounds`` lets the rate rise and fall once; its weights are kept, so a stopped run goes
+    on with the next one.
+    """
     train_after(model, frozen)
-    kept(
-        path,
-        model,
-        lambda: fit(model, people, epochs=epochs, rate=rate, turn=TURN, seed=2, say=say),
-    )
+    for number in range(rounds):
+        learn = partial(fit, model, people, epochs=epochs, rate=1.5e-3, turn=TURN, seed=2 + number,
+                        say=say)  # fmt: skip
+        kept(folder / f"fine-tuned-{epochs:g}-round-{number + 1}.safetensors", model, learn)
     model.eval()
 
 

@@ -30,6 +30,10 @@ PAPER = {
 PAPER_FREE = {"public-only": 83.61, "sgd": 89.36}
 # what the paper says holds; each pair is (at least as good, as)
 ORDERS = (("feature-projective", "feature"), ("feature", "dp-sgd"), ("projected", "dp-sgd"))
+# PCK@0.2 by torso on LSP that fine-tuning without a promise should pass, in per cent
+AIM = 60
+# whose rate may grow: the public stream of the others is unstable at a larger one
+HELPED = ("dp-sgd", "projected")
 _SAID = {"before": "staged people only", "public-only": "public view only (psi)",
          "sgd": "no privacy"}  # fmt: skip
 
@@ -115,9 +119,9 @@ def words(result: Result) -> Sequence[Any]:
 
 
 def _fine_tuned(result: Result) -> str:
-    row = result["fine_tuned"]
-    return (f"Fine-tuned without a promise ({row['epochs']:g} epochs, all layers but the first "
-            f"{row['frozen_steps']}): {row['pck']['mean']:.1f} % PCK@0.2 by torso.")  # fmt: skip
+    told = ", ".join(f"{row['pck']['mean']:.1f} % after {row['epochs']:g} epochs"
+                     for row in result["fine_tuned"])  # fmt: skip
+    return f"Fine-tuned without a promise, PCK@0.2 by torso: {told}."
 
 
 def _order_sentence(result: Result) -> str:
@@ -135,10 +139,9 @@ def _order_sentence(result: Result) -> str:
 def page(result: Result) -> str:
     """Markdown: the paper's numbers beside ours, everything else computed from ``result``."""
     if "records" not in result:
-        return "## DP pose estimation\n\n" + " ".join(result["notes"])
+        return " ".join(result["notes"])
     height, width = result["size"]
     parts = [
-        "## DP pose estimation",
         f"Leeds Sports Pose, first {result['records']} pictures private, last {result['test']} test; "
         f"crops of {height} x {width} pixels; PCK@0.2 by torso in per cent, mean and 95 % interval "
         f"over seeds. EfficientNet-Lite0 (ImageNet weights) with a SimCC head learned publicly from "
@@ -174,11 +177,29 @@ def _baselines(result: Result) -> str:
             paper = f" ({PAPER_FREE[name]:.1f})" if name in PAPER_FREE else ""
             lines.append([said, *(number(scores, j) for j in JOINTS)])
             lines[-1][1 + list(JOINTS).index("mean")] += paper
-    if "fine_tuned" in result:
-        row = result["fine_tuned"]
-        lines.append([f"no privacy, all layers, mirrored, {row['epochs']:g} epochs",
-                      *(number([row["pck"]], j) for j in JOINTS)])  # fmt: skip
-    return "### Without noise (Table 1)\n\n" + markdown(["", *JOINTS.values()], lines)
+    lines += [
+        [f"no privacy, stages 4 to 7 and head, {row['epochs']:g} epochs",
+         *(number([row["pck"]], j) for j in JOINTS)]
+        for row in result.get("fine_tuned", [])
+    ]  # fmt: skip
+    return (
+        "### Without noise (Table 1)\n\n" + markdown(["", *JOINTS.values()], lines) + _aim(result)
+    )
+
+
+def _aim(result: Result) -> str:
+    """Whether fine-tuning without a promise reaches what the data should give, and why not."""
+    rows = result.get("fine_tuned", [])
+    if not rows:
+        return ""
+    last = rows[-1]
+    if last["pck"]["mean"] >= AIM:
+        return f"\n\nWithout a promise the model passes {AIM} %, as it should."
+    return (
+        f"\n\nThe {AIM} % that a model without a promise should pass are not reached after "
+        f"{last['epochs']:g} epochs of the private pictures: `rounds=` goes on from there, and every round "
+        "is kept."
+    )
 
 
 def _grid(result: Result) -> str:
@@ -218,6 +239,15 @@ def _orders(result: Result) -> str:
             "at that unit and promises nothing for the picture; in the paper it is below, too "
             "(82.6 against 83.6)."
         )  # fmt: skip
+    kept = result.get("subspace")
+    if kept:
+        said.append(
+            f"Why: the subspace of {kept['rank']} directions of staged people keeps "
+            f"{100 * kept['noise']:.2f} % of the noise and {100 * kept['staged']:.0f} % of the energy of the "
+            f"mean private gradient ({100 * kept['own']:.0f} % if it came from private pictures, as in the "
+            "paper). Where noise is what limits (large C at a fixed rate), that is a large gain; where "
+            "rate x C is so small that noise does nothing, only the loss of signal is left."
+        )
     lines = [[f"{r['better']} - {r['worse']}", f"{r['epsilon']:g}", f"{r['clip_norm']:g}",
               f"{r['gap']:+.1f}", str(r["seeds"])] for r in found]  # fmt: skip
     head = ["difference", "epsilon", "C", "points", "seeds"]
@@ -246,16 +276,12 @@ def _helps(result: Result) -> str:
     rows = result.get("helps", [])
     if not rows:
         return ""
-    lines = []
-    for change in dict.fromkeys(row["change"] for row in rows):
-        line = [change]
-        for method in ("dp-sgd", "feature-projective"):
-            for epsilon in (EPSILONS[0], EPSILONS[-1]):
-                fit = chosen(rows, change=change, method=method, epsilon=epsilon)
-                line.append(number(fit))
-        lines.append(line)
-    head = ["change (C = 0.01, one seed)", *(f"{m}, epsilon {e:g}"
-            for m in ("dp-sgd", "feature-projective") for e in (EPSILONS[0], EPSILONS[-1]))]  # fmt: skip
+    ends = [(method, epsilon) for method in HELPED for epsilon in (EPSILONS[0], EPSILONS[-1])]
+    lines = [
+        [change, *(number(chosen(rows, change=change, method=m, epsilon=e)) for m, e in ends)]
+        for change in dict.fromkeys(row["change"] for row in rows)
+    ]
+    head = ["change (from C = 1, one seed)", *(f"{m}, epsilon {e:g}" for m, e in ends)]
     return "### What helps\n\n" + markdown(head, lines)
 
 
@@ -298,9 +324,11 @@ def _speed(result: Result) -> str:
     found = result.get("speed")
     if not found:
         return ""
-    lines = [[row["name"], f"{row['trained']:,}", str(row["cached_steps"]),
-              f"{row['first_epoch']:.2f} s", f"{row['later_epoch']:.2f} s",
+    lines = [[row["name"], f"{row['trained']:,}", str(row["cached_steps"]), str(row["records"]),
+              f"{row['first_pass']:.2f} s", f"{row['epoch_with']:.2f} s",
               f"{row['epoch_without']:.2f} s", f"{row['faster']:.1f}x"] for row in found["rows"]]  # fmt: skip
-    head = ["what trains", "parameters", "steps cached", "first epoch", "later epoch",
+    head = ["what trains", "parameters", "steps cached", "records", "first pass", "epoch with",
             "epoch without", "25 epochs"]  # fmt: skip
-    return f"### Trunk cache, {found['records']} records an epoch\n\n" + markdown(head, lines)
+    return "### Trunk cache: seconds of the processor an epoch of DP-SGD\n\n" + markdown(
+        head, lines
+    )

@@ -1,6 +1,7 @@
 """Pictures of table ``pose``: the paper's Figure 3 (skeletons over epsilon) and 4f (raw beside psi).
 
-They show people, so they go where the user says and never into the results.
+Those of LSP show people, so they go where the user says and never into the results; those of staged
+people may be shown to anyone.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ CLIP_NORM = 0.1  # as in the paper's Figure 3
 _ENLARGED = 2
 
 
-def save_pictures(folder: str, task: Task, settings: Sequence[Setting], count: int = 4) -> None:
-    """``over-epsilon.png`` and ``raw-and-psi.png`` of ``count`` test people."""
+def save_pictures(folder: str, task: Task, settings: Sequence[Setting]) -> None:
+    """Both figures, of four people of the test half and of four staged ones."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    chosen = np.linspace(0, len(task.test) - 1, count + 2).astype(int)[1:-1]
-    write_image(place / "over-epsilon.png", over_epsilon(task, settings, chosen), force=True)
-    write_image(place / "raw-and-psi.png", raw_and_psi(task.test.x[chosen]), force=True)
+    for name, people in (("lsp", task.test), ("staged", task.public)):
+        some = np.linspace(0, len(people) - 1, 6).astype(int)[1:-1]
+        crops, truth = people.x[some], people.y[some]
+        drawn = over_epsilon(task, settings, crops, truth)
+        write_image(place / f"{name}-over-epsilon.png", drawn, force=True)
+        write_image(place / f"{name}-raw-and-psi.png", raw_and_psi(crops), force=True)
 
 
 def raw_and_psi(crops: Pixels) -> Pixels:
@@ -44,10 +48,9 @@ def raw_and_psi(crops: Pixels) -> Pixels:
 
 
 def over_epsilon(
-    task: Task, settings: Sequence[Setting], chosen: npt.NDArray[np.integer]
+    task: Task, settings: Sequence[Setting], crops: Pixels, truth: npt.NDArray[np.floating]
 ) -> Pixels:
     """A row for the truth, before any private picture, and each method at each epsilon."""
-    crops, truth = task.test.x[chosen], task.test.y[chosen]
     model = copy.deepcopy(task.model).eval()
     inputs = prepared(crops)
     rows = [_row("annotated", _drawn(crops, truth)),

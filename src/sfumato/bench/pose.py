@@ -9,7 +9,11 @@ has no head boxes.
 from __future__ import annotations
 
 import copy
+import math
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from sfumato.bench._cells import Cells, Row
@@ -30,15 +34,17 @@ from sfumato.bench._pose_grid import (
 )
 from sfumato.bench._pose_models import RECIPES, leeds, public_model, staged, without_promise
 from sfumato.bench._pose_noise import noises
-from sfumato.bench._pose_pages import figures, page, words
+from sfumato.bench._pose_pages import HELPED, figures, page, words
 from sfumato.bench._pose_pictures import save_pictures
 from sfumato.bench._pose_speed import speeds
+from sfumato.bench._pose_subspace import captured
+from sfumato.data import lsp
 from sfumato.errors import SfumatoError
 
 __all__ = ["figures", "page", "run", "words"]
 
 STRONG, PAPERS = "efficientnet-lite0", "tiny-vit-5m"
-PARTS = ("baselines", "grid", "fine-tuned", "helps", "strategies", "second", "speed")
+PARTS = ("baselines", "grid", "fine-tuned", "subspace", "helps", "strategies", "second", "speed")
 
 
 @dataclass(frozen=True)
@@ -64,12 +70,14 @@ def run(
     keep: str | None = None,
     seeds: int = 3,
     epochs: float | None = None,
+    minutes: float | None = None,
+    rounds: int = 3,
     parts: str | None = None,
     pictures: str | None = None,
 ) -> dict[str, Any]:
     """``data`` is LSP's folder. Every cell is kept as soon as it is done; ``parts`` names some of
-    baselines, grid, fine-tuned, helps, strategies, second, speed; ``epochs`` may be fewer than the
-    paper's 25; ``pictures`` is a folder for the paper's Figures 3 and 4f, which show people of LSP.
+    baselines, grid, fine-tuned, subspace, helps, strategies, second, speed; ``epochs`` may be fewer than the
+    paper's 25; ``rounds`` of fine-tuning without a promise; after ``minutes`` no further cell is begun; ``pictures`` is a folder for the paper's Figures 3 and 4f, which show people of LSP.
     """
     asked = parts.split(",") if parts else list(PARTS)
     unknown = [name for name in asked if name not in PARTS]
@@ -87,9 +95,17 @@ def run(
     made_of = {"size": SIZE, "staged": scale.staged, "share": scale.share, "records": scale.records}
     cells = Cells("pose", made_of, keep)
     table = _Table(cells, scale, data, 1 if quick else seeds, quick)
-    result |= {"records": len(table.private), "test": len(table.test), "noise": noises(scale)}
+    table.rounds = 1 if quick else rounds
+    table.deadline = time.monotonic() + 60 * (math.inf if minutes is None else minutes)
+    result |= {"records": table.size("train"), "test": table.size("test"), "noise": noises(scale)}
     for name in asked:
-        result[name.replace("-", "_")] = table.part(name)
+        found = table.part(name)
+        if found:
+            result[name.replace("-", "_")] = found
+    if table.left_out:
+        result["notes"].append(
+            f"{table.left_out} cells are not measured yet: run the table again to go on."
+        )
     if pictures is not None:
         save_pictures(pictures, table.task(STRONG), table.grid_settings())
     return result
@@ -100,16 +116,32 @@ class _Table:
 
     def __init__(self, cells: Cells, scale: Scale, data: str, seeds: int, quick: bool) -> None:
         self.cells, self.scale, self.seeds, self.quick = cells, scale, seeds, quick
-        self.people = staged(scale.staged, cells.folder)
-        self.private, self.test = (_first(leeds(data, part), scale.records)
-                                   for part in ("train", "test"))  # fmt: skip
+        self.data = data
         self._tasks: dict[str, Task] = {}
+        self.deadline, self.left_out, self.rounds = math.inf, 0, 1
+
+    # read when a cell is to be measured: a table whose cells are all kept needs none of them
+
+    @cached_property
+    def people(self) -> People:
+        return staged(self.scale.staged, self.cells.folder)
+
+    @cached_property
+    def private(self) -> People:
+        return _first(leeds(self.data, "train"), self.scale.records)
+
+    @cached_property
+    def test(self) -> People:
+        return _first(leeds(self.data, "test"), self.scale.records)
+
+    def size(self, part: str) -> int:
+        return min(self.scale.records, len(lsp(self.data, part)))
 
     def task(self, backbone: str) -> Task:
         if backbone not in self._tasks:
             model = public_model(backbone, self.people, self.cells.folder, share=self.scale.share)
             self._tasks[backbone] = Task(
-                model, backbone, self.private.crops(), some_public(self.people.crops()),
+                model, backbone, self.private.crops(), some_public(self.people),
                 self.test.crops(), self.cells.folder,
             )  # fmt: skip
         return self._tasks[backbone]
@@ -119,9 +151,11 @@ class _Table:
             case "baselines":
                 return self._baselines(STRONG)
             case "grid":
-                return [self._cell(setting) for setting in self.grid_settings()]
+                return self._cells(self.grid_settings())
             case "fine-tuned":
                 return self._fine_tuned()
+            case "subspace":
+                return self._done("subspace", lambda: captured(self.task(STRONG)))
             case "helps":
                 return self._helps()
             case "strategies":
@@ -129,7 +163,7 @@ class _Table:
             case "second":
                 return self._second()
             case _:
-                return self.cells.done("speed", lambda: speeds(self.task(STRONG), self.quick))
+                return self._done("speed", lambda: speeds(self.task(STRONG), self.quick))
 
     def _plain(self, method: str, **more: Any) -> Setting:
         return Setting(method, batch=self.scale.batch, epochs=self.scale.epochs, **more)
@@ -140,17 +174,29 @@ class _Table:
             return whole
         return [one for one in whole if one.epsilon == EPSILONS[-1] and one.clip_norm == 0.1]
 
-    def _cell(self, setting: Setting, backbone: str = STRONG) -> Row:
-        key = f"{backbone}/{setting.key}"
-        return self.cells.done(key, lambda: measure(setting, self.task(backbone)))
+    def _done(self, key: str, look: Callable[[], Row]) -> Row | None:
+        """A cell that is there, or measured now while there is time."""
+        if time.monotonic() > self.deadline and not self.cells.path(key).is_file():
+            self.left_out += 1
+            return None
+        return self.cells.done(key, look)
 
-    def _before(self, backbone: str) -> Row:
+    def _cell(self, setting: Setting, backbone: str = STRONG) -> Row | None:
+        key = f"{backbone}/{setting.key}"
+        return self._done(key, lambda: measure(setting, self.task(backbone)))
+
+    def _cells(self, settings: Iterable[Setting], backbone: str = STRONG) -> list[Row]:
+        rows = [self._cell(setting, backbone) for setting in settings]
+        return [row for row in rows if row is not None]
+
+    def _before(self, backbone: str) -> list[Row]:
         def look() -> Row:
             task = self.task(backbone)
             return {"method": "before", "backbone": backbone, "seed": 0,
                     "pck": task.score(copy.deepcopy(task.model))}  # fmt: skip
 
-        return self.cells.done(f"{backbone}/before", look)
+        row = self._done(f"{backbone}/before", look)
+        return [] if row is None else [row]
 
     def _baselines(self, backbone: str) -> list[Row]:
         """Before any private picture; the public view alone; no privacy: three seeds each."""
@@ -159,44 +205,44 @@ class _Table:
             for method in ("public-only", "sgd")
             for seed in range(self.seeds)
         ]
-        return [self._before(backbone), *(self._cell(each, backbone) for each in settings)]
+        return [*self._before(backbone), *self._cells(settings, backbone)]
 
-    def _fine_tuned(self) -> Row:
-        """All layers that staged people trained, on LSP, without any promise."""
+    def _fine_tuned(self) -> list[Row]:
+        """All layers that staged people trained, on LSP, without any promise: a row a round."""
+        rows = [self._round(number) for number in range(1, self.rounds + 1)]
+        return [row for row in rows if row is not None]
 
+    def _round(self, rounds: int) -> Row | None:
         def look() -> Row:
             task = self.task(STRONG)
-            model = copy.deepcopy(task.model)
-            frozen = RECIPES[STRONG].frozen
-            without_promise(
-                model, self.private, self.cells.folder / f"fine-tuned-{self.scale.fine_tuned:g}.safetensors",
-                frozen=frozen, epochs=self.scale.fine_tuned, rate=1.5e-3,
-            )  # fmt: skip
+            model, frozen = copy.deepcopy(task.model), RECIPES[STRONG].frozen
+            without_promise(model, self.private, self.cells.folder, frozen=frozen,
+                            epochs=self.scale.fine_tuned, rounds=rounds)  # fmt: skip
             model.requires_grad_(True)  # nothing of it is the public model's: score all of it
-            return {"backbone": STRONG, "frozen_steps": frozen, "epochs": self.scale.fine_tuned,
-                    "pck": task.score(model)}  # fmt: skip
+            return {"backbone": STRONG, "frozen_steps": frozen,
+                    "epochs": rounds * self.scale.fine_tuned, "pck": task.score(model)}  # fmt: skip
 
-        return self.cells.done(f"{STRONG}/fine-tuned/{self.scale.fine_tuned:g}", look)
+        return self._done(f"{STRONG}/fine-tuned/{self.scale.fine_tuned:g} x {rounds}", look)
 
     def _helps(self) -> list[Row]:
-        """DP-SGD and feature-projective with one thing changed at a time, at both ends of epsilon."""
+        """One thing changed at a time, at the largest clip norm, where noise weighs most."""
         rows = []
-        for method in ("dp-sgd", "feature-projective"):
-            for epsilon in (EPSILONS[0], EPSILONS[-1]):
-                base = self._plain(method, epsilon=epsilon, clip_norm=0.01)
+        for epsilon in (EPSILONS[-1], EPSILONS[0]):
+            for method in HELPED:
+                base = self._plain(method, epsilon=epsilon, clip_norm=1.0)
                 for name, setting in _changes(base, self.scale).items():
-                    rows.append({"change": name, **self._cell(setting)})
+                    rows += [{"change": name, **row} for row in self._cells([setting])]
         return rows
 
     def _strategies(self) -> list[Row]:
         """What cannot be cached whole: two epsilons, one clip norm, few epochs."""
-        return [
-            self._cell(replace(self._plain(method, epsilon=epsilon, clip_norm=0.01),
-                               strategy=strategy, epochs=self.scale.few))
+        return self._cells(
+            replace(self._plain(method, epsilon=epsilon, clip_norm=0.01),
+                    strategy=strategy, epochs=self.scale.few)
             for strategy in (LAST_STAGE, EVERYTHING, SCRATCH)
             for epsilon in (EPSILONS[0], EPSILONS[-1])
             for method in ("dp-sgd", "feature-projective")
-        ]  # fmt: skip
+        )  # fmt: skip
 
     def _second(self) -> list[Row]:
         """The paper's own backbone, which no package index has weights for."""
@@ -206,20 +252,20 @@ class _Table:
             for epsilon in (EPSILONS[0], EPSILONS[-1])
         ]
         free = [self._plain(method) for method in ("public-only", "sgd")]
-        return [self._before(PAPERS), *(self._cell(each, PAPERS) for each in [*free, *private])]
+        return [*self._before(PAPERS), *self._cells([*free, *private], PAPERS)]
 
 
 def _changes(base: Setting, scale: Scale) -> dict[str, Setting]:
     largest = max(1, scale.records)
     return {
         "as in the grid": base,
-        "rate x clip held fixed, C = 1": replace(base, clip_norm=1.0, rate=base.rate / 100),
         "rate x 4": replace(base, rate=4 * base.rate),
-        "rate / 4": replace(base, rate=base.rate / 4),
-        "momentum 0.9": replace(base, momentum=0.9, rate=base.rate / 10),
-        "average of weights": replace(base, averaged=0.95),
-        "batch 64": replace(base, batch=min(64, largest)),
-        "whole batch": replace(base, batch=largest, refresh=1),
+        "rate x 16": replace(base, rate=16 * base.rate),
+        "rate x clip held fixed, C = 0.01": replace(base, clip_norm=0.01, rate=100 * base.rate),
+        "rate x 4, average of weights": replace(base, rate=4 * base.rate, averaged=0.9),
+        "momentum 0.9, rate x 0.4": replace(base, momentum=0.9, rate=0.4 * base.rate),
+        "batch 64, rate / 4": replace(base, batch=min(64, largest), rate=base.rate / 4),
+        "whole batch, rate x 4": replace(base, batch=largest, rate=4 * base.rate, refresh=2),
     }
 
 
