@@ -109,7 +109,7 @@ def _ablation(
         line = f"| {value} |"
         for how in hows:
             usual = value in ("32x32", "0.8")
-            cells = rows[_USUAL.format(how) if usual else f"{how}, {what} {value}"]
+            cells = rows.get(_USUAL.format(how) if usual else f"{how}, {what} {value}", [])
             line += f" {_shown(cells, 'action_on_raw')} | {_shown(cells, 'cmap')} |"
         lines.append(f"{line} {action:.1f} / {cmap:.1f} |")
     if what == "b":
@@ -142,7 +142,10 @@ def figures(result: dict[str, Any]) -> dict[str, str]:
     for column, title in (("action_on_protected", "Action"), ("cmap", "cMAP of the attacker")):
         lines = []
         for how in ("published", "16 pixels", "frame"):
-            cells = [rows[f"Video-DPRP, {how}, epsilon {e:g}"] for e in (2.0, 5.0, 8.0)]
+            names = [f"Video-DPRP, {how}, epsilon {e:g}" for e in (2.0, 5.0, 8.0)]
+            if not all(name in rows for name in names):
+                continue
+            cells = [rows[name] for name in names]
             means = [100 * statistics.fmean(c[column] for c in each) for each in cells]
             errors = [200 * statistics.stdev([c[column] for c in each]) if len(each) > 1 else 0.0
                       for each in cells]  # fmt: skip

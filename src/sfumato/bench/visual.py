@@ -86,15 +86,24 @@ def _dprp(
 
 
 def run(
-    *, data: str | None = None, quick: bool = False, keep: str | None = None, seeds: int = 3
+    *,
+    data: str | None = None,
+    quick: bool = False,
+    keep: str | None = None,
+    seeds: int = 3,
+    only: str | None = None,
 ) -> dict[str, Any]:
-    """``seeds`` repeats rows whose noise is drawn anew; ``data`` is a folder with ``utd_mhad``."""
+    """``seeds`` repeats rows whose noise is drawn anew; ``data`` is a folder with ``utd_mhad``;
+    ``only`` names rows by their beginnings, with semicolons between them."""
     staging = QUICK if quick else SET
     cells = Cells("visual", {"staging": asdict(staging), "version": 1}, keep)
     clips, truth = staged_clips(staging, cells.folder)
     raw = _people_views(clips, truth.masks)
     rows: dict[str, Any] = {"raw": [cells.done("raw", lambda: _scores(raw, raw, truth))]}
     chosen = [way for way in ways() if not quick or way.part == "table 1"]
+    if only is not None:
+        wanted = tuple(each.strip() for each in only.split(";"))
+        chosen = [way for way in chosen if way.name.startswith(wanted)]
     for way in chosen:
         count = 1 if quick or not way.repeated else seeds
         rows[way.name] = [
