@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from torch import nn
 
 from sfumato.data import ArrayRecords, Record, Subset, VideoItem, VideoRecords
+from sfumato.files import OutputExistsError
 from sfumato.learn import (
     Adam,
     FeatureMapError,
@@ -25,6 +27,7 @@ from sfumato.learn import (
     Subspace,
     TrainingError,
     plan_for,
+    save_model,
     train,
 )
 from sfumato.learn import _trainer as trainer_module
@@ -34,7 +37,7 @@ from sfumato.learn._sampling import records_by_owner
 from sfumato.learn._scores import score
 from sfumato.learn._step import PrivateStep, record_gradients
 from sfumato.learn._streams import Streams
-from sfumato.privacy import Guarantee, NoGuarantee, Randomness
+from sfumato.privacy import Guarantee, NoGuarantee, Randomness, check_outputs, read_card
 
 SIZE, CLASSES = checks.SIZE, checks.CLASSES
 
@@ -358,3 +361,25 @@ def test_a_view_that_loses_nothing_is_refused() -> None:
 def test_nothing_to_train_on_is_refused() -> None:
     with pytest.raises(TrainingError, match="at least one record"):
         train(checks.make_model(), checks.Listed([]), _plan())
+
+
+def test_a_model_is_never_saved_without_its_card(tmp_path: Path, monkeypatch: Any) -> None:
+    plan = _plan()
+    run = train(checks.make_model(), _data(), plan)
+    target = tmp_path / "model.safetensors"
+    save_model(run, plan, target, settings={"trainable": "everything"})
+    card = read_card(target)
+    check_outputs(card, tmp_path)
+    assert card.promise == run.guarantee
+    assert card.settings["noise_multiplier"] == plan.noise_multiplier
+    assert card.settings["trainable"] == "everything"
+    with pytest.raises(OutputExistsError):
+        save_model(run, plan, target)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no space left")
+
+    monkeypatch.setattr(type(card), "write", fail)
+    with pytest.raises(RuntimeError):
+        save_model(run, plan, tmp_path / "other.safetensors")
+    assert not (tmp_path / "other.safetensors").exists()

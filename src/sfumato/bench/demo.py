@@ -19,7 +19,7 @@ from sfumato.audit import audit_guarantee, write_verdict
 from sfumato.data import ArrayRecords, Records
 from sfumato.data import staged as staged_records
 from sfumato.errors import SfumatoError
-from sfumato.learn import Adam, MaskedPixels, Plan, Run, VideoClips, train
+from sfumato.learn import Adam, MaskedPixels, Plan, Run, VideoClips, save_model, train
 from sfumato.ledger import Ledger
 from sfumato.media import VideoWriter
 from sfumato.models import VideoViT, choose_device
@@ -73,17 +73,17 @@ def run(out: Path, *, clip: Path | None, force: bool, say: Say) -> Summary:
         if name in protect.methods():
             _protect(source, out, name, settings, ledger, summary, force, say)
     summary.budget = str(ledger.show("demo"))
-    say("3. Audit: try to refute what is proven.")
-    for made in summary.releases:
+    say(
+        f"3. Train on staged clips at epsilon {EPSILON:g}: the whole clip private, or the room only."
+    )
+    _train_all(out, summary, force, say)
+    say("4. Audit: try to refute what is proven, by running the code again on neighbours.")
+    for made in (*summary.releases, *summary.trainings):
         if made["proven"]:
             verdict = audit_guarantee(out / made["output"], trials=20_000)
             write_verdict(verdict, out / made["output"], force=force)
             made["refuted"] = verdict.refuted
             say(f"   {made['method']}: {'REFUTED' if verdict.refuted else 'not refuted'}")
-    say(
-        f"4. Train on staged clips at epsilon {EPSILON:g}: the whole clip private, or the room only."
-    )
-    _train_all(summary, say)
     return summary
 
 
@@ -138,7 +138,7 @@ def _protect(
         say(f"   {name}: {made.reason}")
 
 
-def _train_all(summary: Summary, say: Say) -> None:
+def _train_all(out: Path, summary: Summary, force: bool, say: Say) -> None:
     """One backbone trained on public actors and rooms, then the same private clips two ways."""
     public, private, held_out = (
         staged_records(_staging(clips, seed))
@@ -161,18 +161,17 @@ def _train_all(summary: Summary, say: Say) -> None:
     ]
     for name, plan in plans:
         model = copy.deepcopy(backbone)
-        promise = None
+        made: dict[str, Any] = {"method": name, "proven": False, "promise": None,
+                                "words": "public clips only"}  # fmt: skip
         if plan is not None:
-            promise = _fit(model, private, plan).guarantee
+            run = _fit(model, private, plan)
+            target = out / f"{name.lower()}.safetensors"
+            save_model(run, plan, target, method=name.lower(), force=force)
+            summary.files.append(target.name)
+            made |= {"output": target.name, "proven": True, "promise": run.guarantee.to_json(),
+                     "words": repr(run.guarantee)}  # fmt: skip
         accuracy = _accuracy(model, held_out)
-        summary.trainings.append(
-            {
-                "method": name,
-                "held_out_accuracy": accuracy,
-                "promise": None if promise is None else promise.to_json(),
-                "words": "public clips only" if promise is None else repr(promise),
-            }
-        )
+        summary.trainings.append(made | {"held_out_accuracy": accuracy})
         say(f"   {name}: {100 * accuracy:.1f} % of held-out clips right")
 
 

@@ -23,6 +23,7 @@ from sfumato.learn._prepare import AsIs, Pictures, Preparation, PreparationError
 from sfumato.learn._probe import RouteChoice, route_of
 from sfumato.learn._projector import Projector, ProjectorError, Subspace
 from sfumato.learn._sampling import OwnersError
+from sfumato.learn._saved import save_model
 from sfumato.learn._scores import Scores
 from sfumato.learn._speed import Route, Speed, SpeedError
 from sfumato.learn._synthetic import moving_squares
@@ -103,6 +104,7 @@ __all__ = [
     "read_skeleton_finder",
     "route_of",
     "run_job",
+    "save_model",
     "together",
     "train",
     "words",

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import nn
 
 from sfumato.data import (
@@ -31,7 +30,7 @@ from sfumato.data import (
     utd_mhad,
     video_folder,
 )
-from sfumato.files import atomic_output, refuse_overwrite, sha256, write_json, write_text
+from sfumato.files import refuse_overwrite, write_json, write_text
 from sfumato.learn._config import ConfigError, DataConfig, TrainConfig
 from sfumato.learn._features import Blur, FeatureMap, LowFrequency, Pixelate
 from sfumato.learn._methods import METHODS, PRESETS, plan_for
@@ -48,6 +47,7 @@ from sfumato.learn._prepare import Pictures, VideoClips
 from sfumato.learn._probe import route_of
 from sfumato.learn._projector import Subspace
 from sfumato.learn._routes import Loss
+from sfumato.learn._saved import save_model
 from sfumato.learn._speed import Speed
 from sfumato.learn._step import PrivateStep
 from sfumato.learn._streams import Streams
@@ -58,12 +58,9 @@ from sfumato.learn._trainer import Progress, Run, cross_entropy, train
 from sfumato.learn._views import MaskedPixels, PublicView
 from sfumato.models import VideoViT, load_weights, mvit_b, mvit_v2_s, select
 from sfumato.privacy import (
-    Card,
     Guarantee,
     NoGuarantee,
-    Output,
     Randomness,
-    card_path,
     format_epsilon,
 )
 
@@ -230,27 +227,18 @@ def _write(job: Job, run: Run, seconds: float) -> Path:
     write_json(folder / HISTORY, {"history": run.history, "seconds": seconds,
                                   "lost_steps": run.lost_steps}, force=True)  # fmt: skip
     plan, config = job.plan, job.config
-    # the card is there before the model is: a model is never seen without it
-    with atomic_output(target, force=True) as temporary:
-        save_file({n: t.contiguous() for n, t in run.model.state_dict().items()}, str(temporary))
-        size = temporary.stat().st_size
-        card = Card(
-            method=config.method,
-            done=f"A {config.model.name} model was trained with {plan.mechanism}.",
-            promise=run.guarantee,
-            outputs=(Output(name=target.name, sha256=sha256(temporary), size=size),),
-            settings={
-                "batch": plan.batch, "steps": plan.steps, "records": plan.records, "clips": plan.clips,
-                "clip_norm": plan.clip_norm if math.isfinite(plan.clip_norm) else "none",
-                "noise_multiplier": plan.noise_multiplier, "sampling_rate": plan.sampling_rate,
-                "trainable": config.model.trainable, "optimizer": config.training.optimizer,
-                "private_loss": config.private_loss,
-                **({} if config.pose is None else {"record": _what_a_record_is(config).strip(" ()")}),
-            },
-            temporary_files=("checkpoints and, with a frozen trunk, a cache of features (mode 0600)",),
-        )  # fmt: skip
-        card.write(target, force=True)
-    return card_path(target)
+    return save_model(
+        run, plan, target,
+        method=config.method,
+        done=f"A {config.model.name} model was trained with {plan.mechanism}.",
+        settings={
+            "trainable": config.model.trainable, "optimizer": config.training.optimizer,
+            "private_loss": config.private_loss,
+            **({} if config.pose is None else {"record": _what_a_record_is(config).strip(" ()")}),
+        },
+        temporary_files=("checkpoints and, with a frozen trunk, a cache of features (mode 0600)",),
+        force=True,
+    )  # fmt: skip
 
 
 def describe(job: Job) -> dict[str, Any]:

@@ -1,0 +1,55 @@
+"""A trained model on disk, never without its card."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+
+from sfumato.files import atomic_output, refuse_overwrite, sha256
+from sfumato.learn._plan import Plan
+from sfumato.learn._trainer import Run
+from sfumato.privacy import Card, Output, card_path
+
+
+def save_model(
+    run: Run,
+    plan: Plan,
+    target: str | os.PathLike[str],
+    *,
+    method: str | None = None,
+    done: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    temporary_files: tuple[str, ...] = (),
+    force: bool = False,
+) -> Path:
+    """Write the model of a finished run as safetensors with its card; returns the card's path.
+
+    The card is there before the model is: a model is never seen without it. ``method``, ``done``
+    and further ``settings`` are what the card says besides the plan.
+    """
+    final = Path(target)
+    refuse_overwrite(card_path(final), force=force)
+    with atomic_output(final, force=force) as temporary:
+        save_file({n: t.contiguous() for n, t in run.model.state_dict().items()}, str(temporary))
+        card = Card(
+            method=method or plan.mechanism,
+            done=done or f"A model was trained with {plan.mechanism}.",
+            promise=run.guarantee,
+            outputs=(
+                Output(name=final.name, sha256=sha256(temporary), size=temporary.stat().st_size),
+            ),
+            settings={
+                "batch": plan.batch, "steps": plan.steps, "records": plan.records, "clips": plan.clips,
+                "clip_norm": plan.clip_norm if math.isfinite(plan.clip_norm) else "none",
+                "noise_multiplier": plan.noise_multiplier, "sampling_rate": plan.sampling_rate,
+                **(settings or {}),
+            },
+            temporary_files=temporary_files,
+        )  # fmt: skip
+        card.write(final, force=force)
+    return card_path(final)
