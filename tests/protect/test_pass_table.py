@@ -108,7 +108,7 @@ def test_table_says_what_it_cannot_do(tmp_path: Path) -> None:
     assert "Not run: audio" in pass_.page(nothing)
     with pytest.raises(SfumatoError, match="one of the folders audiomnist"):
         pass_.run(data=str(tmp_path))
-    with pytest.raises(SfumatoError, match="parts out of goals"):
+    with pytest.raises(SfumatoError, match="parts out of speed, goals"):
         pass_.run(only="gaols")
 
 
