@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -237,6 +238,15 @@ def test_a_tool_that_fails_releases_nothing(
     with pytest.raises(SfumatoError, match=match):
         release(made, face_video, tmp_path / "out" / "a.mkv", output=OutputSettings(codec="ffv1"))
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_external_tools_find_files_that_were_named_from_here(
+    face_video: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = Path(os.path.relpath(face_video))
+    release(make("external", {"command": "cp {input} {output}"}), source, Path("made.mkv"))
+    assert (tmp_path / "made.mkv").exists()
 
 
 def test_external_needs_its_places_and_a_file() -> None:

@@ -31,7 +31,7 @@ def run_tool(words: Sequence[str], files: Mapping[str, Path], *, timeout: float)
     made = files["output"]
     filled = list(words)
     for name, path in files.items():
-        filled = [word.replace(f"{{{name}}}", str(path)) for word in filled]
+        filled = [word.replace(f"{{{name}}}", str(path.absolute())) for word in filled]
     try:
         done = subprocess.run(
             filled, cwd=made.parent, capture_output=True, timeout=timeout, check=False
