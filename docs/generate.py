@@ -172,6 +172,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "speed": partial(table_page, "speed"),
     },
     "docs/pass.md": {"pass": pass_table},
+    "docs/pose.md": {"pose": partial(table_page, "pose")},
     "docs/audit.md": {"guarantees": guarantees_table, "attacks": attacks_table},
 }
 

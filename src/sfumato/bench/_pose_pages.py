@@ -144,9 +144,9 @@ def page(result: Result) -> str:
     parts = [
         f"Leeds Sports Pose, first {result['records']} pictures private, last {result['test']} test; "
         f"crops of {height} x {width} pixels; PCK@0.2 by torso in per cent, mean and 95 % interval "
-        f"over seeds. EfficientNet-Lite0 (ImageNet weights) with a SimCC head learned publicly from "
+        f"over seeds (one seed where none is shown). EfficientNet-Lite0 (ImageNet weights) with a SimCC head learned publicly from "
         f"{result['scale']['staged']} staged people; then the head alone trains on cached features, "
-        f"{result['scale']['epochs']:g} epochs, batch {result['scale']['batch']}, plain SGD. Unit: one "
+        f"{result['scale']['epochs']:g} epochs (the paper: 25), batch {result['scale']['batch']}, plain SGD. Unit: one "
         f"picture (dp-sgd, projected), or what psi leaves open of it (feature methods); relation "
         f"replace; delta {result['delta']:g}, as published and at most 1/(10 N). psi: "
         f"{result['psi']}, which {result['psi_keeps']}; joints are public under it. The paper's numbers "
@@ -228,7 +228,7 @@ def _orders(result: Result) -> str:
     said = [_order_sentence(result)]
     best = max(result["grid"], key=lambda row: row["pck"]["mean"])
     said.append(
-        f"The best private cell is {best['method']} at epsilon {best['epsilon']:g}, C "
+        f"The best of {len(result['grid'])} private cells is {best['method']} at epsilon {best['epsilon']:g}, C "
         f"{best['clip_norm']:g}: {best['pck']['mean']:.1f} %."
     )
     if public:
@@ -236,7 +236,7 @@ def _orders(result: Result) -> str:
         relation = "below" if best["pck"]["mean"] < level else "above"
         said.append(
             f"That is {relation} training on the public view alone ({level:.1f} %), which costs nothing "
-            "at that unit and promises nothing for the picture; in the paper it is below, too "
+            "at that unit and promises nothing for the picture; in the paper it is below "
             "(82.6 against 83.6)."
         )  # fmt: skip
     kept = result.get("subspace")
