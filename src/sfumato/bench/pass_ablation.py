@@ -161,7 +161,8 @@ def _groups(result: Row) -> dict[str, dict[str, Row]]:
         }
         for group, cases in GROUPS.items()
     }
-    return {group: rows for group, rows in listed.items() if rows}
+    # one row alone compares with nothing
+    return {group: rows for group, rows in listed.items() if len(rows) > 1}
 
 
 def _first(rows: Row, name: str) -> float:
