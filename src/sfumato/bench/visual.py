@@ -7,6 +7,7 @@ paper's own cross-data protocol needs VISPR and PA-HMDB51 (``audit.cross_data``)
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -22,6 +23,7 @@ from sfumato.bench._cells import Cells, Row
 from sfumato.bench._visual_page import figures, page, words
 from sfumato.data import utd_mhad
 from sfumato.media import Frame
+from sfumato.privacy import Guarantee
 
 __all__ = ["figures", "page", "run", "words"]
 
@@ -115,10 +117,20 @@ def run(
         | {"actions": list(staging.actions)},
         "parts": {"raw": "table 1"} | {way.name: way.part for way in chosen},
         "rows": rows,
+        "true_epsilon": {
+            way.name: _true_epsilon(way, clips) for way in chosen if way.method == "dprp"
+        },
         "seconds": cells.done("seconds", lambda: _seconds(clips[0])),
         "real": None if data is None else _real(cells, data, quick),
         "notes": [] if data else ["UTD-MHAD: not run, no data= given"],
     }
+
+
+def _true_epsilon(way: Way, clips: Clips) -> float:
+    """What the release's own event costs for its unit, whatever it was calibrated for."""
+    frames, height, width = clips.shape[1:4]
+    promise = protect.make(way.method, way.settings).promise(protect.Shape(height, width, frames))
+    return promise.epsilon if isinstance(promise, Guarantee) else math.inf
 
 
 def _attacked(way: Way, raw: Any, clips: Clips, truth: Truth) -> Row:
