@@ -27,12 +27,9 @@ unit: $(STAMP)dev
 # Speeds are ratios measured side by side in one process; run them on an idle machine.
 bench: $(STAMP)dev
 	$(BIN)/python -m bench.accounting
-	$(BIN)/sfumato bench methods --out results/methods.json --force
 	$(BIN)/sfumato bench protect only=dprp --out results/protect-dprp.json --force
-	$(BIN)/sfumato bench speed --out results/speed.json --force
-	$(BIN)/sfumato bench guarantees --out results/guarantees.json --force
-	$(BIN)/sfumato bench attacks --out results/attacks.json --force
-	$(BIN)/sfumato bench train --out results/train.json --force
+	$(BIN)/sfumato bench protect only=blur data=$(SFUMATO_DATA) --out results/protect-blur.json --force
+	$(BIN)/sfumato bench all $(if $(SFUMATO_DATA),data=$(SFUMATO_DATA))
 
 # Every seeded bug must be caught by a test of behaviour.
 mutants: $(STAMP)dev

@@ -116,7 +116,8 @@ def _opening(result: Row) -> str:
     return (
         f"NAG in per cent: 0 is guessing, 100 the same attack on unprotected records. Mean and "
         f"standard deviation over up to {seeds} seeds; settings were fixed before on a validation "
-        f"part of the training records with another seed, but for one: {SECOND_LOOK} The exact attacker knows the whole "
+        f"part of the training records with another seed, but for two things: {SECOND_LOOK} UTKFace takes "
+        "SisFall's settings and had no validation of its own. The exact attacker knows the whole "
         "channel, the trained one is the probing attack. The papers' numbers are on other features "
         "(HuBERT) or other data (Motion Sense, CelebA): the pattern compares, the digits do not."
     )

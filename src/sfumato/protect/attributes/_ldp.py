@@ -86,8 +86,8 @@ class PassLDP(Pass):
             remember=remember,
             randomness=randomness,
         )
-        self.fixed_on: frozenset[str] | None = None
-        self.disjoint: str | None = None
+        self._fixed_on: frozenset[str] | None = None
+        self._disjoint: str | None = None
         self._ownerless = False
 
     def fit(
@@ -100,8 +100,17 @@ class PassLDP(Pass):
         super().fit(records, report=report, announce=announce)
         owners = [*owners_of(records), *owners_of(self.donors.records)]
         if all(owners):
-            self.fixed_on = frozenset(name for who in owners for name in who)
+            self._fixed_on = frozenset(name for who in owners for name in who)
         return self
+
+    @property
+    def fixed_on(self) -> frozenset[str] | None:
+        """Whose data encoder and donors were fixed on, where all of them have owners."""
+        return self._fixed_on
+
+    def recall(self, fixed_on: frozenset[str]) -> None:
+        """The people of the fit that this method was loaded from; they can only grow in number."""
+        self._fixed_on = (self._fixed_on or frozenset()) | fixed_on
 
     def declare_disjoint(self, sentence: str) -> PassLDP:
         """State that encoder and donors were fixed on other people; the sentence goes on the card.
@@ -113,7 +122,7 @@ class PassLDP(Pass):
             raise AttributesError(
                 "Expected a sentence saying on whose data encoder and donors were fixed, got none."
             )
-        self.disjoint = sentence.strip().rstrip(".")
+        self._disjoint = sentence.strip().rstrip(".")
         return self
 
     def _rows(self, embedded: Tensor) -> Tensor:
@@ -126,7 +135,7 @@ class PassLDP(Pass):
 
     def _before_drawing(self, owners: Sequence[tuple[str, ...]]) -> None:
         asked = Counter(name for who in owners for name in who)
-        both = sum(name in (self.fixed_on or ()) for name in asked)
+        both = sum(name in (self._fixed_on or ()) for name in asked)
         if both:
             raise AttributesError(
                 f"Expected people who are neither in the training records nor donors, got {both} "
@@ -149,7 +158,7 @@ class PassLDP(Pass):
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
         """A guarantee where the proof's conditions (R5) were checked or stated, else none."""
-        if self.disjoint is None and (self.fixed_on is None or self._ownerless):
+        if self._disjoint is None and (self._fixed_on is None or self._ownerless):
             return self._none(
                 "It is not known that encoder and donors were fixed on other people's data "
                 "(R5): give all records owners, or call declare_disjoint."
@@ -173,7 +182,7 @@ class PassLDP(Pass):
             event=choice if self._ownerless or count == 1 else SelfComposed(choice, count),
             accountant="pld",
             assumptions=(
-                self.disjoint
+                self._disjoint
                 or "encoder and donors were fixed on other people's data (checked by owner)",
                 self.donors.sentence,
                 counted,

@@ -82,7 +82,7 @@ def open_state(
         randomness=randomness,
     )
     if isinstance(method, PassLDP) and body["fixed_on"] is not None:
-        method.fixed_on = frozenset(body["fixed_on"])
+        method.recall(frozenset(body["fixed_on"]))
     return State(method, body["donor_rows"])
 
 
