@@ -129,7 +129,7 @@ def _drawn(size: tuple[float, float], draw: Callable[[Axes], None], *, legend: b
         axes = canvas.add_subplot()
         draw(axes)
         if legend:
-            axes.legend()
+            canvas.legend(loc="outside lower center", ncols=3)  # never over a curve or a bar
         canvas.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     # matplotlib leaves spaces at line ends
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"

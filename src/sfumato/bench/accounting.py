@@ -63,14 +63,16 @@ def page(result: dict[str, Any]) -> str:
 
 
 def figures(result: dict[str, Any]) -> dict[str, str]:
-    """Claimed beside the largest finite true epsilon, for every setting and claim."""
-    worst: dict[str, tuple[float, float]] = {}
-    for row in result["rows"]:
-        if row["epsilon"] is not None:
-            key = f"{row['setting']} {row['claimed']:g}"
-            worst[key] = (row["claimed"], max(row["epsilon"], worst.get(key, (0, 0))[1]))
-    series = {"claimed": [pair[0] for pair in worst.values()],
-              "true, at its weakest unit": [pair[1] for pair in worst.values()]}  # fmt: skip
+    """The smallest and the largest claim of every setting, beside the first thing that is true."""
+    shown: dict[str, tuple[float, float]] = {}
+    for setting in dict.fromkeys(row["setting"] for row in result["rows"]):
+        rows = [row for row in result["rows"] if row["setting"] == setting and row["epsilon"]]
+        claims = sorted({row["claimed"] for row in rows})
+        for claim in sorted({claims[0], claims[-1]}) if claims else ():
+            first = next(row for row in rows if row["claimed"] == claim)
+            shown[f"{setting}, {claim:g}"] = (claim, first["epsilon"])
+    series = {"claimed": [claim for claim, _ in shown.values()],
+              "true": [true for _, true in shown.values()]}  # fmt: skip
     return {
-        "claims": bars("Claimed and true epsilon", "epsilon", list(worst), series, logarithmic=True)
+        "claims": bars("Claimed and true epsilon", "epsilon", list(shown), series, logarithmic=True)
     }
