@@ -18,7 +18,16 @@ from torch import Tensor, nn
 
 from sfumato import models
 from sfumato.data import ArrayRecords, Record
-from sfumato.learn import AsIs, MaskedPixels, Plan, Speed, VideoClips, ViewError, cross_entropy
+from sfumato.learn import (
+    AsIs,
+    MaskedPixels,
+    Pictures,
+    Plan,
+    Speed,
+    VideoClips,
+    ViewError,
+    cross_entropy,
+)
 from sfumato.learn import _prepare as prepare_module
 from sfumato.learn._persons import mean_gradient
 from sfumato.learn._streams import Streams
@@ -49,6 +58,7 @@ def _clips(frames: int, size: int) -> VideoClips:
 # name in sfumato.models -> (build, preparation, shape of a record as decoded)
 Row = tuple[Callable[[], nn.Module], Any, tuple[int, ...]]
 PICTURE = (3, 64, 64)
+PHOTO = (64, 64, 3)
 ROWS: dict[str, Row] = {
     "VideoViT": (
         lambda: models.VideoViT(CLASSES, clip=(3, 4, 16, 16), tubelet=(2, 4, 4), width=12, depth=2),
@@ -77,6 +87,13 @@ ROWS: dict[str, Row] = {
         PICTURE,
     ),
     "PoseNet": (_posenet, AsIs(), PICTURE),
+    "pose_net": (
+        lambda: models.freeze_batchnorm(
+            models.pose_net("efficientnet-lite0", 4, input_size=(64, 64))
+        ),
+        Pictures(),
+        PHOTO,
+    ),
     "SimCC": (
         lambda: models.SimCC(8, joints=4, input_size=(64, 64), stride=16),
         AsIs(),
@@ -92,6 +109,7 @@ BUILT_BY = {
     "I3D": "i3d",
     "TinyViT": "tiny_vit",
     "EfficientNetLite0": "efficientnet_lite0",
+    "TwoScales": "pose_net",
 }
 
 
@@ -141,6 +159,9 @@ def _others(x: np.ndarray, mask: np.ndarray) -> list[np.ndarray]:
 def _record(shape: tuple[int, ...], label: Any) -> Record:
     rng = np.random.default_rng(0)
     video = len(shape) == 4
+    if shape == PHOTO:
+        photo = rng.integers(0, 256, shape).astype(np.uint8)
+        return Record(photo, label, rng.random(shape[:2]) < 0.5)
     mask = rng.random(shape[:3] if video else shape) < 0.5
     if video:
         mask[:, 3:37, 0:25] = True  # whole tokens as well as single pixels
@@ -168,7 +189,7 @@ def test_the_public_view_and_its_gradient_ignore_private_values(name: str) -> No
     build, prepare, shape = ROWS[name]
     torch.manual_seed(0)
     model = build().eval()
-    pose = name in {"PoseNet", "SimCC"}
+    pose = name in {"PoseNet", "SimCC", "pose_net"}
     label = np.full((4, 3), 20.0, dtype=np.float32) if pose else 1
     loss = _pose_loss if pose else cross_entropy
     record, view = _record(shape, label), MaskedPixels()

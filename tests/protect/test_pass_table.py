@@ -189,7 +189,8 @@ def test_donors_can_be_mixed_by_class() -> None:
 @pytest.mark.real_data
 def test_motion_windows_of_train_and_test_share_no_sample(real_data: Path) -> None:
     train, test = _pass_data.SPLITS["motion"](real_data / "sisfall")
-    assert 2.2 < len(train) / len(test) < 2.8
+    # 70 % against 30 %, of which a gap of a window an activity goes to neither
+    assert 2.3 < len(train) / len(test) < 3.0
     for name in ("sex", "person", "activity"):
         assert set(train.attributes[name]) == set(test.attributes[name])
     keys = {window.tobytes() for window in train.x}
