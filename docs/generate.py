@@ -165,6 +165,7 @@ def table_page(name: str) -> str:
 # file -> {name of the part: what makes it}
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"methods": methods_table},
+    "docs/avatar.md": {"avatar": partial(table_page, "avatar")},
     "docs/protect.md": {"dprp": dprp_table, "blur": blur_table, "quality": quality_table},
     "docs/people.md": {"hiding": partial(table_page, "hiding")},
     "docs/train.md": {

@@ -19,6 +19,7 @@ from rich.table import Table
 
 from sfumato.bench._avatar_clips import Eyes, judged_clip
 from sfumato.bench._avatar_stage import HELD_OUT, TUNED_SEED, judged, speeds, staged, write_sheet
+from sfumato.bench._summary import markdown
 from sfumato.body import cast_of
 from sfumato.errors import SfumatoError
 from sfumato.files import write_json
@@ -189,24 +190,41 @@ def _mean(values: Iterable[float]) -> float | None:
     return float(np.mean(given)) if given else None
 
 
-def words(result: dict[str, Any]) -> Sequence[Any]:
-    table = Table("measure", "value", "asked for", "", box=None, pad_edge=False)
+def _lines(result: dict[str, Any]) -> list[list[str]]:
+    """Measure, value, what is asked for, and whether it is met."""
+    lines = []
     for part in ("staged", "real", "speed"):
         for name, value in result.get(part, {}).items():
             if isinstance(value, dict):
-                value = ", ".join(f"{k} {v:.0f}" for k, v in value.items() if v is not None)
-                table.add_row(name, value)
+                each = ", ".join(f"{k} {v:.0f}" for k, v in value.items() if v is not None)
+                lines.append([name, each, "", ""])
                 continue
             asked, met = TARGETS.get(name, ("", None))
             shown = "none" if value is None else f"{value:.3g}"
             verdict = "" if met is None or value is None else "met" if met(value) else "MISSED"
-            table.add_row(name, shown, asked, verdict)
+            lines.append([name, shown, asked, verdict])
+    return lines
+
+
+def _about(result: dict[str, Any]) -> tuple[str, str]:
     single = ", ".join(f"{k} {v:.3g}" for k, v in result["worst staged clip"].items())
-    refused = [f"{row['refused']}" for row in result["clips"] if "refused" in row]
-    return [
+    return (
         f"{result['staged clips']} staged clips of seeds that nothing was tuned on, "
         f"{result['body']} bodies.",
-        table,
         f"Worst single staged clip: {single}.",
-        *refused,
-    ]
+    )
+
+
+def words(result: dict[str, Any]) -> Sequence[Any]:
+    table = Table("measure", "value", "asked for", "", box=None, pad_edge=False)
+    for line in _lines(result):
+        table.add_row(*line)
+    staged_clips, single = _about(result)
+    refused = [f"{row['refused']}" for row in result["clips"] if "refused" in row]
+    return [staged_clips, table, single, *refused]
+
+
+def page(result: dict[str, Any]) -> str:
+    table = markdown(["measure", "value", "asked for", ""], _lines(result), left=4)
+    staged_clips, single = _about(result)
+    return "\n".join([staged_clips, "", table, "", single])
