@@ -97,6 +97,21 @@ def test_all_runs_the_tables_asked_for_and_says_which_were_written(tmp_path, mon
     assert not any(part.startswith("data=") for part in ran[1])
 
 
+def test_all_writes_nothing_over_tables_whose_recordings_are_not_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "run", lambda command: pytest.fail("it was run"))
+    result = all_.run(results=str(tmp_path), only="train")
+    assert result["rows"][0]["written"] is False
+    assert not all_.failed(result), "nothing went wrong"
+
+
+def test_the_command_fails_when_a_table_does(tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "run", lambda command: SimpleNamespace(returncode=1))
+    ended = CliRunner().invoke(app, ["all", "only=methods", f"results={tmp_path}"])
+    assert ended.exit_code == 1
+    monkeypatch.setattr(subprocess, "run", lambda command: SimpleNamespace(returncode=0))
+    assert CliRunner().invoke(app, ["all", "only=methods", f"results={tmp_path}"]).exit_code == 0
+
+
 def test_all_refuses_an_unknown_table():
     with pytest.raises(SfumatoError, match="'nonsense'"):
         all_.run(only="nonsense")

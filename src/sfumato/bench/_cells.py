@@ -48,7 +48,8 @@ class Cells:
         began = time.monotonic()
         row = measure()
         seconds = time.monotonic() - began
-        write_json(path, {"key": key, "seconds": seconds, "row": row})
+        # two runs of a table may measure the same part: the later one stays
+        write_json(path, {"key": key, "seconds": seconds, "row": row}, force=True)
         self._console.print(f"{self.table}: {key} ({seconds:.0f} s)", style="dim")
         # as it will be read back: tuples are lists, keys are text
         return dict(json.loads(json.dumps(row)))

@@ -14,7 +14,8 @@ from sfumato.files import refuse_overwrite, write_json, write_text
 @dataclass(frozen=True)
 class Table:
     """A module with ``run(**options)``, ``words(result)`` and, for docs/results.md, ``page(result)``
-    and ``figures(result)``; imported only when its table is asked for."""
+    and ``figures(result)``; imported only when its table is asked for. ``failed(result)``, where it
+    has one, decides the exit code."""
 
     module: str
     line: str
@@ -56,16 +57,11 @@ TABLES: dict[str, Table] = {
 }  # fmt: skip
 
 
-def page(module: ModuleType, result: dict[str, Any]) -> str | None:
-    """The table's section of docs/results.md, if it has one."""
-    return str(module.page(result)).strip() + "\n" if hasattr(module, "page") else None
-
-
 def files(module: ModuleType, result: dict[str, Any], out: Path) -> dict[Path, str]:
     """What is written beside the numbers in ``out``: the Markdown page and the figures."""
     written = {}
-    if (text := page(module, result)) is not None:
-        written[out.with_suffix(".md")] = text
+    if hasattr(module, "page"):
+        written[out.with_suffix(".md")] = str(module.page(result)).strip() + "\n"
     if hasattr(module, "figures"):
         for name, svg in module.figures(result).items():
             written[out.with_name(f"{out.stem}-{name}.svg")] = svg

@@ -56,3 +56,5 @@ def bench(
     if out is not None:
         publish(module, result, out, force=force)
     emit(as_json, {"table": table, **result}, *module.words(result))
+    if hasattr(module, "failed") and module.failed(result):
+        raise typer.Exit(1)
