@@ -1,6 +1,7 @@
 """Private attributes: PASS, its proven variant, the methods it is compared with, and the theory."""
 
 from sfumato.protect.attributes._attributes import AttributesError, Table, Task, read_table
+from sfumato.protect.attributes._best_channel import BestChannel, best_channel
 from sfumato.protect.attributes._command import (
     ATTRIBUTE_METHODS,
     AttributeOrder,
@@ -26,6 +27,7 @@ __all__ = [
     "AttributeOrder",
     "AttributeReport",
     "AttributesError",
+    "BestChannel",
     "Dataset",
     "DonorSet",
     "DrawMemory",
@@ -38,6 +40,7 @@ __all__ = [
     "Task",
     "Theory",
     "Training",
+    "best_channel",
     "carry_out",
     "chosen_rows",
     "dry_run",
