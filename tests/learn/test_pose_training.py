@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from sfumato.learn import (
 )
 from sfumato.learn._scores import score
 from sfumato.learn._streams import Streams
+from sfumato.media import VideoInfo, VideoWriter, open_video
 from sfumato.models import freeze_batchnorm, pose_net, simcc_loss
 from sfumato.privacy import read_card
 
@@ -193,6 +195,26 @@ def test_predict_draws_and_refuses(trained: Path, tmp_path: Path) -> None:
     assert "the input itself" in str(own.exception)
     other = CliRunner().invoke(predict_app, [*asked[:2], str(tmp_path / "out.mp4"), *asked[3:]])
     assert "same kind" in str(other.exception)
+
+
+def test_predict_draws_every_frame_of_a_video_at_its_time(trained: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.mkv", tmp_path / "out.mp4"
+    with VideoWriter(
+        source, VideoInfo(60, 80, Fraction(25), Fraction(1, 25)), codec="ffv1"
+    ) as writer:
+        for pts in (0, 1, 5):
+            writer.write(np.full((80, 60, 3), 100, np.uint8), pts)
+    result = CliRunner().invoke(
+        predict_app,
+        [str(source), "-o", str(target), "--model", str(trained), "--people", "whole", "--json"],
+    )
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["people"] == 3
+    with open_video(source) as before, open_video(target) as after:
+        times = [frame.time for frame in before]
+        drawn = list(after)
+    assert [frame.time for frame in drawn] == times
+    assert all(np.abs(frame.image.astype(int) - 100).max() > 50 for frame in drawn)
 
 
 def test_predict_refuses_a_model_that_is_not_the_cards(trained: Path, tmp_path: Path) -> None:

@@ -188,7 +188,8 @@ def test_tensorboard_holds_public_held_out_and_noised_things_only(
     shown: list[Any] = []
     run, _ = run_job(make_job(read_config(config, [])), progress=shown.append)
     tags = _tags(tmp_path / "run")
-    spent = f"epsilon_spent (unit masked-tokens, replace, delta {run.guarantee.delta:g})"
+    terms = f"unit masked-tokens, relation replace, delta {run.guarantee.delta:g}"
+    spent = f"epsilon_spent ({terms}, Poisson sampling, accountant pld)"
     assert set(tags) == {f"privacy/{spent}", "training/learning_rate", "public/loss",
                          "held_out/accuracy", "held_out/mean_class_accuracy", "held_out/loss"}  # fmt: skip
     assert tags["held_out/accuracy"][-1] == pytest.approx(run.history[-1]["held_out_accuracy"])

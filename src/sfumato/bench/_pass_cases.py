@@ -54,18 +54,19 @@ AUDIO = Case(
 )
 # nothing hidden is to survive, so the rows may be soft: at tau 0.01 they follow details of single
 # windows, and on new windows the person leaks and the activity is lost
+_SOFT: Mapping[str, Any] = {
+    "tau": 0.1,
+    "lambda_": 8.0,
+    "mu": 0.0,
+    "dimension": 256,
+    "encoder_settings": {"dropout": 0.2},
+}
 MOTION = Case(
     "motion",
     ("sex", "person"),
     ("activity",),
     donors=256,
-    settings={
-        "tau": 0.1,
-        "lambda_": 8.0,
-        "mu": 0.0,
-        "dimension": 256,
-        "encoder_settings": {"dropout": 0.2},
-    },
+    settings=_SOFT,
     training={"steps": 300, "batch": 500, "start_temperature": None},
 )
 # as for SisFall: few records, so that sharp rows carry over to nobody (on validation faces age was
@@ -76,13 +77,7 @@ FACES = Case(
     ("race",),
     ("age",),
     donors=1024,
-    settings={
-        "tau": 0.1,
-        "lambda_": 8.0,
-        "mu": 0.0,
-        "dimension": 256,
-        "encoder_settings": {"dropout": 0.2},
-    },
+    settings=_SOFT,
     training={"steps": 200, "batch": 500, "start_temperature": None},
 )
 

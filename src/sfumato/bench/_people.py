@@ -122,6 +122,14 @@ def _depth_clips(found: UtdMhad, subjects: set[int], every: int) -> ArrayRecords
     return ArrayRecords(clips, y, mask=mask, owners=owners, classes=found.classes)
 
 
+def tasks(size: Size, folder: Path, data: str | None, quick: bool) -> tuple[list[Task], list[str]]:
+    """The tasks that can be had, and what is to be said about the others."""
+    found = [staged_task(size, folder)]
+    if data is None:
+        return found, ["UTD-MHAD was not measured: pass data=FOLDER."]
+    return [*found, depth_task(data, quick)], []
+
+
 def _kept_records(folder: Path, name: str, staging: Staging) -> ArrayRecords:
     """Staged clips, made once."""
     path = folder / f"{name}.npz"
@@ -152,5 +160,6 @@ def backbone(task: Task, size: Size, folder: Path) -> nn.Module:
         count = len(task.public)
         plan = plan_for("sgd", records=count, batch=min(64, count), steps=size.pretraining)
         train(model, task.public, plan, optimizer=Adam(task.rate), prepare=PREPARE)
-        save_file(model.state_dict(), path)
+        with atomic_output(path, force=True) as temporary:
+            save_file(model.state_dict(), temporary)
     return model

@@ -109,7 +109,8 @@ def words(result: Result) -> Sequence[Any]:
                                       clip_norm=clip_norm)) for e in EPSILONS]  # fmt: skip
                 if set(each) != {"-"}:
                     table.add_row(method, f"{clip_norm:g}", *each)
-        lines.append(table)
+        lines += [table, f"Epsilons: unit one picture (dp-sgd, projected) or what psi leaves open of it, "
+                  f"relation replace, delta {result['delta']:g}, Poisson sampling, accountant PLD."]  # fmt: skip
     if "fine_tuned" in result:
         lines.append(_fine_tuned(result))
     lines += [_order_sentence(result)] if orders(result) else []
@@ -148,7 +149,7 @@ def page(result: Result) -> str:
         f"{result['scale']['staged']} staged people; then the head alone trains on cached features, "
         f"{result['scale']['epochs']:g} epochs (the paper: 25), batch {result['scale']['batch']}, plain SGD. Unit: one "
         f"picture (dp-sgd, projected), or what psi leaves open of it (feature methods); relation "
-        f"replace; delta {result['delta']:g}, as published and at most 1/(10 N). psi: "
+        f"replace; delta {result['delta']:g}, as published and at most 1/(10 N); Poisson sampling; accountant PLD. psi: "
         f"{result['psi']}, which {result['psi_keeps']}; joints are public under it. The paper's numbers "
         f"(in brackets) are PCKh@0.5 on MPII with TinyViT after COCO: orderings compare, values do not.",
     ]  # fmt: skip

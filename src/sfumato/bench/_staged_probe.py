@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from sfumato.audit import MeanPerClassAccuracy, TopOne
 from sfumato.bench._staged_pairs import Pairs, staged_pairs
 from sfumato.data import ArrayRecords
+from sfumato.files import atomic_output
 from sfumato.learn import VideoClips
 from sfumato.models import Step, VideoViT, i3d
 from sfumato.stage import ACTIONS, Staging
@@ -189,7 +190,8 @@ def pretrained(
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
-    save_file(model.state_dict(), path)
+    with atomic_output(path, force=True) as temporary:
+        save_file(model.state_dict(), temporary)
     return model
 
 

@@ -41,28 +41,32 @@ def _shown(cells: list[dict[str, Any]], column: str) -> str:
     return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.0f}"
 
 
+_TERMS = (
+    "Epsilons: the unit named, relation replace, delta 1e-4, every clip released once, accountant "
+    "analytic-gaussian."
+)
+
+
 def words(result: dict[str, Any]) -> list[Any]:
     grid = Grid("in per cent", *COLUMNS, "the paper", box=None, pad_edge=False)
     for name, cells in result["rows"].items():
         paper = " / ".join("-" if each is None else f"{each:.0f}" for each in PAPER.get(name, ()))
         grid.add_row(name, *(_shown(cells, column) for column in COLUMNS.values()), paper)
-    return [grid, *result["notes"]]
+    return [grid, _TERMS, *result["notes"]]
 
 
 def page(result: dict[str, Any]) -> str:
     staging = result["staging"]
     rows = result["rows"]
     lines = [
-        "## Visual privacy against action recognition (Video-DPRP, Tables 1, 3, 4, 5)",
-        "",
         f"Data: {staging['clips']} staged clips of {staging['actors']} people, "
         f"{len(staging['actions'])} actions, {staging['frames']} frames of "
         f"{staging['width']}x{staging['height']}; delta 1e-4. In per cent; ± is the deviation over "
         "draws of the noise. The attacker trains and tests on protected clips. The paper's columns are "
         "UCF101 (tested on raw and on protected), cMAP on PA-HMDB51 and F1 on VISPR, by MViT-B and an "
         "attacker taught on VISPR: order and direction may be compared, levels may not. "
-        f"*Published* is the algorithm as printed{_true(result)}; *16 pixels* and *frame* are sound at that unit. `k` is scaled with the "
-        "picture.",
+        f"*Published* is the algorithm as printed{_true(result)}; *16 pixels* and *frame* are sound at that unit. {_TERMS} `k` is "
+        "scaled with the picture.",
         "",
         "| Table 1 | action on raw | action on protected | cMAP | F1 | the paper: raw / protected / cMAP / F1 |",
         "| --- | --: | --: | --: | --: | --- |",

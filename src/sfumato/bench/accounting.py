@@ -13,7 +13,7 @@ from sfumato.bench._figures import bars
 from sfumato.bench._summary import markdown
 from sfumato.privacy import PUBLISHED, truths
 
-HEAD = ("setting", "what is true", "unit", "relation", "delta", "claimed", "true")
+HEAD = ("setting", "what is true", "unit", "relation", "accountant", "delta", "claimed", "true")
 
 
 def run(*, quick: bool = False, keep: str | None = None) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def _truths(name: str, quick: bool) -> Row:
         rows.append({
             "setting": setting.name, "paper": setting.paper, "claim": setting.claim,
             "claimed": claimed, "what": truth.what, "unit": str(truth.unit),
-            "relation": truth.relation.value, "delta": truth.delta,
+            "relation": truth.relation.value, "delta": truth.delta, "accountant": truth.accountant,
             "epsilon": truth.epsilon if math.isfinite(truth.epsilon) else None,
             "stated": truth.stated,
         })  # fmt: skip
@@ -41,7 +41,7 @@ def _truths(name: str, quick: bool) -> Row:
 
 def _line(row: Row) -> list[str]:
     return [
-        row["setting"], row["what"], row["unit"], row["relation"], f"{row['delta']:g}",
+        row["setting"], row["what"], row["unit"], row["relation"], row["accountant"], f"{row['delta']:g}",
         f"{row['claimed']:g}" if row["claimed"] else "-", row["stated"],
     ]  # fmt: skip
 
@@ -58,7 +58,7 @@ def page(result: dict[str, Any]) -> str:
         "Claimed epsilons beside true ones, computed from each paper's own noise, sampling and number "
         "of steps (`sfumato account --as-published NAME` for one of them). \"at least\": proven from below only.",
         "",
-        markdown(HEAD, [_line(row) for row in result["rows"]], left=4),
+        markdown(HEAD, [_line(row) for row in result["rows"]], left=5),
     ])  # fmt: skip
 
 

@@ -27,7 +27,7 @@ _STEPS = 150
 def run(*, quick: bool = False, seeds: int = 3, keep: str | None = None) -> dict[str, Any]:
     """Train a head on every kind of clip without privacy; test on people never seen."""
     scale = QUICK if quick else Scale()
-    cells = Cells("context", asdict(scale), keep)
+    cells = Cells("context", {**asdict(scale), "steps": _STEPS}, keep)
     task = StagedTask(cells.folder.parent / "staged", scale, "video-vit")
     return {
         "scale": asdict(scale),

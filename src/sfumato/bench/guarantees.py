@@ -16,6 +16,7 @@ from rich.table import Table
 
 from sfumato import protect
 from sfumato.audit import Verdict, audit_guarantee
+from sfumato.bench._summary import markdown
 from sfumato.data import ArrayRecords
 from sfumato.errors import SfumatoError
 from sfumato.learn import make_job, parse_config, run_job
@@ -141,6 +142,7 @@ def _rows(name: str, verdict: Verdict) -> Iterator[dict[str, Any]]:
             "unit": str(promise.unit),
             "relation": promise.relation.value,
             "delta": promise.delta,
+            "accountant": promise.accountant,
             "promised": attack.promised,
             "certified_95": attack.bound.epsilon,
             "certified_99": sure[0.99],
@@ -152,15 +154,28 @@ def _rows(name: str, verdict: Verdict) -> Iterator[dict[str, Any]]:
         }
 
 
+HEAD = (
+    "method", "unit", "relation", "delta", "accountant", "promised", "certified 95 %", "99 %",
+    "simulated 95 %", "checks", "verdict",
+)  # fmt: skip
+_SAID = "Certified by the code itself, and by a simulation of its event."
+
+
+def _line(row: dict[str, Any]) -> list[str]:
+    return [
+        row["method"], row["unit"], row["relation"], f"{row['delta']:g}", row["accountant"],
+        f"{row['promised']:.3g}", f"{row['certified_95']:.2f}", f"{row['certified_99']:.2f}",
+        f"{row['simulated_95']:.2f}", f"{row['conforming_checks']} of {row['checks']}",
+        row["verdict"],
+    ]  # fmt: skip
+
+
 def words(result: dict[str, Any]) -> Sequence[Any]:
-    table = Table(
-        "method", "unit", "promised", "certified 95 %", "99 %", "simulated 95 %", "checks",
-        "verdict", box=None, pad_edge=False,
-    )  # fmt: skip
+    table = Table(*HEAD, box=None, pad_edge=False)
     for row in result["rows"]:
-        table.add_row(
-            row["method"], row["unit"], f"{row['promised']:.3g}", f"{row['certified_95']:.2f}",
-            f"{row['certified_99']:.2f}", f"{row['simulated_95']:.2f}",
-            f"{row['conforming_checks']} of {row['checks']}", row["verdict"],
-        )  # fmt: skip
-    return ["Certified by the code itself, and by a simulation of its event.", table]
+        table.add_row(*_line(row))
+    return [_SAID, table]
+
+
+def page(result: dict[str, Any]) -> str:
+    return "\n".join([_SAID, "", markdown(HEAD, [_line(row) for row in result["rows"]], left=5)])

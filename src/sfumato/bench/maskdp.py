@@ -60,7 +60,8 @@ def run(
         raise SfumatoError(f"Expected backbone {' or '.join(BACKBONES)}, got {backbone!r}.")
     side = 112 if backbone == "i3d" else 64
     scale = QUICK if quick else Scale(private=clips or Scale.private, side=side)
-    cells = Cells("maskdp", {"backbone": backbone, **asdict(scale)}, keep)
+    stated = {"steps": _STEPS, "sampled": _SAMPLED, "rate": _RATE, "delta": DELTA, "decay": _DECAY}
+    cells = Cells("maskdp", {"backbone": backbone, **asdict(scale), **stated}, keep)
     task = StagedTask(cells.folder.parent / "staged", scale, backbone)
     rounds = range(1 if quick else seeds)
     epsilons = (0.5, 5.0) if quick else EPSILONS
@@ -121,6 +122,7 @@ def _cell(
         promise = plan.guarantee if isinstance(plan.guarantee, Guarantee) else None
         return what | task.test(probe) | {
             "unit": str(promise.unit) if promise else "none",
+            "terms": plan.terms if promise else "none",
             "epsilon": promise.epsilon if promise else None,
             "noise_multiplier": plan.noise_multiplier,
         }  # fmt: skip
@@ -187,7 +189,12 @@ def words(result: dict[str, Any]) -> list[Any]:
     table = Table(*head, box=None, pad_edge=False)
     for line in lines:
         table.add_row(*(part.strip("*") for part in line))
-    return [table, *result["notes"]]
+    return [table, _terms(result), *result["notes"]]
+
+
+def _terms(result: dict[str, Any]) -> str:
+    said = {row["method"]: row["terms"] for row in result["cells"] if row["asked"] is not None}
+    return "Epsilons: " + "; ".join(f"{method}: {terms}" for method, terms in said.items()) + "."
 
 
 def verdict(result: dict[str, Any]) -> str:
@@ -228,8 +235,8 @@ def page(result: dict[str, Any]) -> str:
         f"{len(result['classes'])} actions; {scale['private']} private clips of 16 frames at "
         f"{scale['side']}x{scale['side']}; backbone {result['backbone']}, public, only the head trains; "
         f"{result['steps']} steps, a tenth of the clips sampled in each; delta {result['delta']:g}. Mean of the "
-        "repeats with the half-width of its 95 % interval. All private rows: unit masked-tokens, relation "
-        "replace, the epsilon is true. Data and model differ from the paper's, so compare the pattern.",
+        "repeats with the half-width of its 95 % interval. "
+        f"{_terms(result)} A promise for a record holds for its masked tokens too. Data and model differ from the paper's, so compare the pattern.",
         "",
         markdown(*head_lines),
         "",

@@ -62,12 +62,8 @@ def run(
 ) -> dict[str, Any]:
     """Every row on staged clips, and on UTD-MHAD depth clips where ``data`` points to them."""
     size = people.QUICK if quick else people.WHOLE
-    cells = Cells("multiclip", asdict(size), keep)
-    tasks, notes = [people.staged_task(size, cells.folder)], []
-    if data is None:
-        notes.append("UTD-MHAD was not measured: pass data=FOLDER.")
-    else:
-        tasks.append(people.depth_task(data, quick))
+    cells = Cells("multiclip", {**asdict(size), "delta": DELTA, "share": _SHARE}, keep)
+    tasks, notes = people.tasks(size, cells.folder, data, quick)
     budgets = EPSILONS[-1:] if quick else EPSILONS
     grid = [(FREE, math.inf), *((way, epsilon) for way in WAYS for epsilon in budgets)]
     return {
@@ -99,6 +95,9 @@ def _cell(task: Task, cells: Cells, way: str, epsilon: float, seed: int, size: S
         "claimed": epsilon if math.isfinite(epsilon) else None,
         "top1": made.history[-1]["held_out_accuracy"],
         "unit": str(promise.unit) if promise is not None else "none",
+        "terms": "none" if promise is None else plan.terms if plan.is_private else (
+            f"unit {promise.unit}, relation {promise.relation.value}, delta {promise.delta:g}, every "
+            f"recording released once, accountant {promise.accountant}"),
         "epsilon": true if math.isfinite(true) else None,
     }  # fmt: skip
 
@@ -190,7 +189,12 @@ def words(result: dict[str, Any]) -> list[Any]:
         for line in _lines(result, task):
             table.add_row(*line)
         out.append(table)
-    return [*out, *result["notes"]]
+    return [*out, _terms(result), *result["notes"]]
+
+
+def _terms(result: dict[str, Any]) -> str:
+    said = {cell["way"]: cell["terms"] for cell in result["cells"] if cell["way"] != FREE}
+    return "Epsilons: " + "; ".join(f"{way}: {terms}" for way, terms in said.items()) + "."
 
 
 def page(result: dict[str, Any]) -> str:
@@ -202,7 +206,7 @@ def page(result: dict[str, Any]) -> str:
     ]
     for task in _tasks(result):
         parts += ["", f"**{task}**", "", markdown(_head(result), _lines(result, task), left=2)]
-    return "\n".join([*parts, "", *result["notes"]])
+    return "\n".join([*parts, "", _terms(result), *result["notes"]])
 
 
 def figures(result: dict[str, Any]) -> dict[str, str]:

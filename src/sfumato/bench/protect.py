@@ -137,11 +137,44 @@ def page(result: dict[str, Any]) -> str:
     return "\n".join([*parts, *([_blur_page(result["blur"])] if "blur" in result else [])])
 
 
-def _dprp_page(dprp: dict[str, Any]) -> str:
-    lines = ["| Video-DPRP | seconds | peak memory |", "| --- | --: | --: |"]
+def _dprp_page(found: dict[str, Any]) -> str:
+    slow = found["rows"].get("published, in torch")
+    lines = [
+        "| Video-DPRP | seconds | peak memory | faster | memory |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, row in sorted(found["rows"].items(), key=lambda item: item[1]["seconds"]):
+        ratios = ["", ""]
+        if slow is not None and row is not slow:
+            ratios = [
+                f"{slow['seconds'] / row['seconds']:.0f} x",
+                f"1/{slow['bytes'] / row['bytes']:.0f}",
+            ]
+        shown = [name, f"{row['seconds']:.2f}", f"{row['bytes'] / 2**20:.0f} MB", *ratios]
+        lines.append(f"| {' | '.join(shown)} |")
+    lengths = sorted(map(int, found["seconds_by_length"]["dct"]))
     lines += [
-        f"| {name} | {row['seconds']:.2f} | {row['bytes'] / 2**20:.0f} MB |"
-        for name, row in sorted(dprp["rows"].items(), key=lambda item: item[1]["seconds"])
+        "",
+        f"| frames | {' | '.join(map(str, lengths))} |",
+        "| --- " * (len(lengths) + 1) + "|",
+    ]
+    for name, seconds in found["seconds_by_length"].items():
+        known = {int(n): value for n, value in seconds.items()}  # JSON's keys are text
+        each = (f"{1000 * known[n] / n:.1f}" for n in lengths)
+        lines.append(f"| {name}, ms a frame | {' | '.join(each)} |")
+    memory = ", ".join(
+        f"{row['bytes'] / 2**20:.0f} MB for {frames} frames"
+        for frames, row in sorted(found["bytes_by_length"].items(), key=lambda item: int(item[0]))
+    )
+    size, hour = "x".join(map(str, found["size"])), found["hour_of_80x60"]
+    long = "" if hour is None else (
+        f"; an hour of 80x60 (90000 frames): {hour['bytes'] / 2**20:.0f} MB"
+    )  # fmt: skip
+    lines += [
+        "",
+        f"At {size}, {found['k']} numbers a frame, {found['frames']} frames, {found['threads']} "
+        f"threads, each contender in a process of its own. Peak memory of a stream (`dct`): "
+        f"{memory}{long}.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -53,11 +53,7 @@ def run(
     if unknown:
         raise SfumatoError(f"Expected methods out of {', '.join(METHODS)}, got {unknown[0]!r}.")
     cells = Cells("train", asdict(size), keep)
-    tasks, notes = [people.staged_task(size, cells.folder)], []
-    if data is None:
-        notes.append("UTD-MHAD was not measured: pass data=FOLDER.")
-    else:
-        tasks.append(people.depth_task(data, quick))
+    tasks, notes = people.tasks(size, cells.folder, data, quick)
     measured = [
         cell
         for task in tasks
@@ -165,12 +161,7 @@ def _plan(task: Task, method: str, epsilon: float | None, size: Size) -> Plan:
 def words(result: dict[str, Any]) -> Sequence[Any]:
     lines: list[Any] = []
     for name, facts in result["people"].items():
-        lines.append(
-            f"{name}: {facts['classes']} classes (chance {100 * facts['chance']:.1f} %), "
-            f"{facts['public']} public, {facts['private']} private, {facts['held_out']} held-out "
-            f"clips of different people; a standard error is about {100 * error(facts):.0f} points. "
-            f"Mask: {facts['mask']}. psi: {facts['psi']}."
-        )
+        lines.append(f"{name}: {_about(facts)}")
         table = Table("method", "unit", "epsilon", "for the record", "top-1", "mean class",
                       box=None, pad_edge=False)  # fmt: skip
         for cell in result["cells"]:
@@ -189,15 +180,18 @@ def page(result: dict[str, Any]) -> str:
         ]
         cells = (cell for cell in result["cells"] if cell["task"] == name)
         lines += [f"| {' | '.join(columns(cell))} |" for cell in cells]
-        lines += [
-            "",
-            f"{facts['classes']} classes (chance {100 * facts['chance']:.1f} %); {facts['public']} "
-            f"public, {facts['private']} private and {facts['held_out']} held-out clips of different "
-            f"people, so a standard error is about {100 * error(facts):.0f} points. Mask: "
-            f"{facts['mask']}. psi: {facts['psi']}. Relation replace, delta {DELTA:g}.",
-            "",
-        ]
+        lines += ["", _about(facts), ""]
     return "\n".join(lines)
+
+
+def _about(facts: dict[str, Any]) -> str:
+    return (
+        f"{facts['classes']} classes (chance {100 * facts['chance']:.1f} %); {facts['public']} "
+        f"public, {facts['private']} private and {facts['held_out']} held-out clips of different "
+        f"people, so a standard error is about {100 * error(facts):.0f} points. Mask: "
+        f"{facts['mask']}. psi: {facts['psi']}. Epsilons: the unit beside them, relation replace, "
+        f"delta {DELTA:g}, Poisson sampling, accountant pld."
+    )
 
 
 def columns(cell: dict[str, Any]) -> tuple[str, ...]:

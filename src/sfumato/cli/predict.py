@@ -122,8 +122,8 @@ def _whole_video(source: Path, target: Path, artist: _Artist, force: bool) -> tu
 
 def _promise(folder: Path) -> str:
     """What may be said about the model, from its card; a model that changed since is refused."""
-    from sfumato.privacy import _card
+    from sfumato.privacy import check_outputs, read_card
 
-    card = _card.read_card(folder / "model.safetensors")
-    _card.check_outputs(card, folder)
+    card = read_card(folder / "model.safetensors")
+    check_outputs(card, folder)
     return str(card.promise)

@@ -63,6 +63,8 @@ def train(
         return
     together()
     keep_freed_memory()
+    if job.plan.is_private and not as_json:
+        print(f"Epsilons below: {job.plan.terms}.", file=sys.stderr)
     with _Bar(job.plan.steps, hidden=as_json) as bar:
         spend = spending(ledger, dataset, key=key or job.key, acknowledged=acknowledge_no_guarantee)
         run, card = run_job(

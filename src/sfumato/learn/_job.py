@@ -202,10 +202,8 @@ def _board(
 
 
 def _scalars(shown: Progress, plan: Plan, *, private: bool) -> dict[str, float]:
-    # an epsilon is never seen without its unit, relation and delta
-    spent = f"epsilon_spent (unit {plan.unit}, {plan.relation.value}, delta {plan.delta:g})"
     found = {
-        f"privacy/{spent}": shown.epsilon,
+        f"privacy/epsilon_spent ({plan.terms})": shown.epsilon,
         "training/learning_rate": shown.rate,
         "public/loss": shown.public_loss,
         "private/loss_not_accounted": shown.private_loss if private else None,

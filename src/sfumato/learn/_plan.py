@@ -204,6 +204,15 @@ class Plan:
         )
 
     @property
+    def terms(self) -> str:
+        """What an epsilon of this plan is about; no epsilon is shown without it."""
+        sampler = "one Poisson batch for both streams" if self.as_published else "Poisson sampling"
+        return (
+            f"unit {self.unit}, relation {self.relation.value}, delta {self.delta:g}, {sampler}, "
+            "accountant pld"
+        )
+
+    @property
     def mechanism(self) -> str:
         """The method's name, made of its switches."""
         if math.isinf(self.epsilon):
