@@ -190,6 +190,19 @@ def test_one_search_serves_several_methods() -> None:
         np.testing.assert_array_equal(one.mask, other.mask)
 
 
+def test_what_was_left_in_one_recording_is_not_filled_in_the_next_one_followed(
+    face_video: Path, tmp_path: Path
+) -> None:
+    method, other, frames = hiding(Blur, check=Restless("late")), hiding(Blur), moving_face(12)
+    with pytest.raises(StillVisibleError):
+        release(method, face_video, tmp_path / "a.mkv", output=LOSSLESS)
+    list(other.frames(frames))
+    method.check, fresh = None, hiding(Blur, check=None)
+    for each in (method, fresh):
+        each.follow(other.trail)
+    np.testing.assert_array_equal(stack(method.frames(frames)), stack(fresh.frames(frames)))
+
+
 def test_a_face_that_only_the_output_shows_does_not_count(face_video: Path, tmp_path: Path) -> None:
     """The check asks for original faces: what a cover looks like is nobody's face."""
 

@@ -150,7 +150,7 @@ class Hiding(Method):
         Its ``trail`` is complete when its stream is exhausted. Faces are taken from one that found
         people, for beside them it found the faces.
         """
-        self.trail, self._known = trail, True
+        self.trail, self._known, self._left = trail, True, {}
 
     def places(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
         """The frames of the recording that was searched last, with what is covered on them."""

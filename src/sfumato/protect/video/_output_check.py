@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,18 @@ def faces_left(
     left that was found before; any other detector looks at the whole frame. That look is easily
     alarmed, and after an alarm the whole frame is looked at.
     """
-    after, before = face_detector(second), None
-    pairs = ahead(_pairs(source, made, tolerant))
+    # the thread that decodes has ended when this does, whatever happens
+    with closing(ahead(_pairs(source, made, tolerant))) as pairs:
+        yield from _left_in(pairs, near, first, face_detector(second))
+
+
+def _left_in(
+    pairs: Iterable[tuple[Image, Image]],
+    near: Iterable[Faces],
+    first: Any,
+    after: people.FaceDetector,
+) -> Iterator[tuple[int, list[people.Box]]]:
+    before: people.FaceDetector | None = None
     for number, ((original, output), known) in enumerate(zip(pairs, chain(near, repeat(None)))):
         in_parts = known is not None and hasattr(after, "detect_near")
         if in_parts and not people.look_near(after, output, known or ()):
