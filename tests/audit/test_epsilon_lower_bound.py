@@ -156,6 +156,15 @@ def test_delta_curve_at_zero_reaches_the_fractions(trials: int, fraction: float)
     assert np.mean(found) / truth >= fraction
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-9])
+def test_laplace_noise_is_nearly_all_certified(scale: float) -> None:
+    """Half of its log-likelihood ratios are exactly epsilon: a threshold beyond them finds nothing."""
+    event, generator = Laplace(0.25, Bounds.DIFFERENCE), np.random.default_rng(0)
+    first, second = simulated_scores(event, "replace", 20_000, generator)
+    found = epsilon_lower_bound(scale * first, scale * second, delta=0.0).epsilon
+    assert 3.6 < found <= 4.0
+
+
 def test_delta_curve_sees_noise_that_is_a_fifth_too_small() -> None:
     """Where epsilon at delta 1e-5 sees nothing yet, the curve near zero refutes the promise."""
     generator = np.random.default_rng(5)

@@ -239,8 +239,8 @@ def test_draws_that_do_not_follow_their_table_are_found() -> None:
 
 
 def test_a_tight_mechanism_is_not_accused_by_chance(tmp_path: Path) -> None:
-    """At 95 % one right answer in twenty looks wrong; an alarm needs 99.9 %."""
-    bound = LowerBound(1.02, 0.95, 0.0, "test", 100, beside=((0.99, 1.005), (0.999, 0.98)))
+    """At 95 % one right answer in twenty looks wrong; an alarm needs 99.99 %."""
+    bound = LowerBound(1.02, 0.95, 0.0, "test", 100, beside=((0.99, 1.005), (0.9999, 0.98)))
     assert bound.exceeds(1.0)
     assert not verdict_module.Attack("any", 1.0, bound).refutes
     assert verdict_module.Attack("any", 0.97, bound).refutes

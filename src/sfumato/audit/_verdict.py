@@ -14,7 +14,13 @@ import numpy as np
 from sfumato.audit._canary import canary_run
 from sfumato.audit._choice_code import choice_code
 from sfumato.audit._conformance import Finding, check_training
-from sfumato.audit._epsilon import AuditError, LowerBound, delta_lower_bound, epsilon_lower_bound
+from sfumato.audit._epsilon import (
+    ALARM,
+    AuditError,
+    LowerBound,
+    delta_lower_bound,
+    epsilon_lower_bound,
+)
 from sfumato.audit._pairs import affordable_trials, simulated_scores
 from sfumato.audit._release_code import check_release, release_scores, small_shape
 from sfumato.audit._training_code import TrainingCode, training_code
@@ -39,14 +45,13 @@ from sfumato.protect.video import VideoDprp
 
 PROMISE = "promise.json"
 CURVE = (0.0, 0.1, 0.3)
-CURVE_CONFIDENCE = 0.999
 _RELEASES = {"laplace", "dppix", "snow", "randomized-response", "dp-image", "dprp"}
 _LEAST_CHOICES, _MOST_CHOICES = 500, 40_000
 
 
 @dataclass(frozen=True)
 class Attack:
-    """A certified lower limit beside the epsilon that it must not exceed, with 99.9 % confidence."""
+    """A certified lower limit beside the epsilon that it must not exceed, at the confidence of an alarm."""
 
     target: str
     promised: float
@@ -116,7 +121,7 @@ class Verdict:
             mark = "REFUTED" if point.refutes else "not refuted"
             yield (
                 f"delta at epsilon {point.epsilon:g} is at least {point.certified:.4g} with "
-                f"{100 * CURVE_CONFIDENCE:g} % confidence, promised {point.promised:.4g}: {mark}."
+                f"{100 * ALARM:g} % confidence, promised {point.promised:.4g}: {mark}."
             )
         for finding in self.findings:
             yield f"{'conforms' if finding.conforms else 'WRONG'}: {finding.check} ({finding.detail})."
@@ -140,7 +145,7 @@ class Verdict:
                 for a in self.attacks
             ],
             "delta_curve": [vars(point) | {"refutes": point.refutes} for point in self.curve],
-            "delta_curve_confidence": CURVE_CONFIDENCE,
+            "delta_curve_confidence": ALARM,
             "conformance": [finding.to_json() for finding in self.findings],
             "not_run": list(self.not_run),
             "words": str(self),
@@ -264,9 +269,7 @@ def _simulate(
     verdict.attacks.append(Attack("Accounting", promise.epsilon, bound))
     for epsilon in CURVE:
         if epsilon < max(promise.epsilon, 1e-9):
-            certified = delta_lower_bound(
-                first, second, epsilon=epsilon, confidence=CURVE_CONFIDENCE
-            )
+            certified = delta_lower_bound(first, second, epsilon=epsilon, confidence=ALARM)
             promised = delta_of(event, epsilon, promise.relation)
             verdict.curve.append(CurvePoint(epsilon, certified, promised))
 
