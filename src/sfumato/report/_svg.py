@@ -56,6 +56,9 @@ _SETTINGS: Any = {
 }
 
 
+_POINTS_A_REM = 10.9  # the widest figures, 7.6 inches, fill a page of 50 rem
+
+
 def drawing(
     draw: Callable[[Canvas], None], *, size: tuple[float, float], key: str, title: str, about: str
 ) -> Markup:
@@ -81,7 +84,12 @@ def _for_page(svg: str, key: str, title: str, about: str) -> str:
     # inside style attributes only: a label may spell anything
     body = re.sub(r'style="([^"]*)"', lambda found: f'style="{_restyle(found[1])}"', body)
     named = f'<title id="{key}-title">{escape(title)}</title><desc id="{key}-about">{escape(about)}</desc>'
-    return f'<svg role="img" viewBox="{box[1]}" aria-labelledby="{key}-title {key}-about">{named}{body}'
+    # letters are as large in a narrow figure as in a wide one
+    widest = f"{float(box[1].split()[2]) / _POINTS_A_REM:.1f}rem"
+    return (
+        f'<svg role="img" viewBox="{box[1]}" style="max-width: {widest}" '
+        f'aria-labelledby="{key}-title {key}-about">{named}{body}'
+    )
 
 
 def _restyle(style: str) -> str:
