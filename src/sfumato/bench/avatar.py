@@ -55,8 +55,12 @@ def run(
     work: str | None = None,
     sheet: str | None = None,
     speed: bool = True,
+    finished: bool = False,
 ) -> dict[str, Any]:
-    """``clips`` staged clips a seed, and every ``step``-th clip of the folders ``data`` (with commas)."""
+    """``clips`` staged clips a seed, and every ``step``-th clip of the folders ``data`` (with commas).
+
+    ``finished`` shows the real clips that former runs left in ``work``, without going on.
+    """
     chosen = tuple(int(seed) for seed in str(seeds).split(","))
     if TUNED_SEED in chosen:
         raise SfumatoError(
@@ -66,7 +70,7 @@ def run(
         kept = Path(work) if work else Path(folder)
         kept.mkdir(parents=True, exist_ok=True, mode=0o700)
         rows = _staged(kept, body, chosen, clips, length, estimate)
-        real = _real(kept, body, data, frames, step)
+        real = _real(kept, body, data, frames, step, finished)
     result: dict[str, Any] = {
         "body": body,
         "seeds": list(chosen),
@@ -98,11 +102,15 @@ def _staged(
     return rows
 
 
-def _real(kept: Path, body: Any, data: str | None, frames: int, step: int) -> list[Row]:
+def _real(
+    kept: Path, body: Any, data: str | None, frames: int, step: int, finished: bool
+) -> list[Row]:
     eyes, rows = cache(Eyes), []
     for folder in data.split(",") if data else []:
         for clip in list_media(Path(folder))[::step]:
             note = kept / f"clip-{body}-{frames}-{clip.stem}.json"
+            if finished and not note.exists():
+                continue
             # a method of its own for every clip: its finder remembers who ended the last window
             rows.append(_resumed(note, partial(judged_clip, clip, Avatar(body=body), frames, eyes)))
     return rows

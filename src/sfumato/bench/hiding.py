@@ -125,6 +125,11 @@ def totals(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             "frames": sum(row["frames"] for row in done),
             "other_times": sum(not row["same_frames_rate_and_duration"] for row in done),
             "left": sum(sum(row["frames_with_a_face_left"].values()) for row in done),
+            "area": float(
+                np.average(
+                    [row["mean_area"] for row in done], weights=[row["frames"] for row in done]
+                )
+            ),
             "steady": sum(row["largest_change_of_area"] < _JUMP for row in done),
             "jumps": float(
                 np.average(
@@ -151,12 +156,12 @@ def page(result: dict[str, Any]) -> str:
     if rows:
         lines += [
             "| method | clips | refused | frames released | with a face left | clips with other "
-            "times | changes of area above 25 % | clips without any |",
-            "| --- | --: | --: | --: | --: | --: | --: | --: |",
+            "times | of the picture covered | changes of area above 25 % | clips without any |",
+            "| --- | --: | --: | --: | --: | --: | --: | --: | --: |",
         ]
         lines += [
             f"| `{row['method']}` | {row['clips']} | {row['refused']} | {row['frames']} | "
-            f"{row['left']} | {row['other_times']} | {row['jumps']:.2%} | {row['steady']} |"
+            f"{row['left']} | {row['other_times']} | {row['area']:.0%} | {row['jumps']:.2%} | {row['steady']} |"
             for row in rows
         ]
         lines += ["", "Looked at by `blazeface-short`, which took no part in the search."]
