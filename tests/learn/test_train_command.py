@@ -27,6 +27,7 @@ from sfumato.learn import (
     run_job,
 )
 from sfumato.learn import _job as job_module
+from sfumato.learn._from_config import load_records, optimizer_of, preparation
 from sfumato.learn._step import PrivateStep
 from sfumato.privacy import check_outputs, read_card
 
@@ -128,7 +129,7 @@ def test_presets_fill_in_the_papers_settings_and_yield_to_the_file() -> None:
     assert config.input.height == 224
     plan = make_job(config).plan
     assert plan.steps == 46_875, "150 epochs of 40 000 records in batches of 128"
-    assert job_module._optimizer(config).schedule.warmup == 6250
+    assert optimizer_of(config).schedule.warmup == 6250
 
 
 def test_presets_have_the_numbers_of_the_papers() -> None:
@@ -228,8 +229,8 @@ def test_the_private_loss_is_the_mean_over_those_drawn(config: Path) -> None:
     job = make_job(read_config(config, [*settings, "training.rate=1e-9", "view.private=whole"]))
     torch.manual_seed(0)
     run, _ = run_job(job, progress=shown.append)
-    data = job_module.load_records(job.config.data, job.config)
-    prepare = job_module.preparation(job.config)
+    data = load_records(job.config.data, job.config)
+    prepare = preparation(job.config)
     x = torch.stack([prepare(data[i].x, 1) for i in range(len(data))])
     y = torch.tensor([int(data[i].y) for i in range(len(data))])
     with torch.no_grad():
@@ -275,4 +276,4 @@ def test_the_papers_own_settings_are_shipped(name: str) -> None:
     assert str(job.plan.unit) == "masked-tokens"
     assert job.plan.steps == round(config.training.epochs * job.plan.records / job.plan.batch)  # type: ignore[operator]
     with pytest.raises(SfumatoError, match="Expected"):  # the recordings are the user's
-        job_module.load_records(config.data, config)
+        load_records(config.data, config)

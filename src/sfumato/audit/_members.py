@@ -24,15 +24,14 @@ from sfumato.audit._membership import (
 )
 from sfumato.data import Records, Subset
 from sfumato.learn import TrainConfig, make_job, read_config, train
-from sfumato.learn._job import (
-    CONFIG,
-    MODEL,
-    _optimizer,
-    _speed,
+from sfumato.learn._from_config import (
     build_model,
     load_records,
+    optimizer_of,
     preparation,
+    speed_of,
 )
+from sfumato.learn._job import CONFIG, MODEL
 from sfumato.learn._plan import Plan
 from sfumato.learn._routes import forward
 from sfumato.learn._streams import Streams
@@ -133,8 +132,8 @@ def audit_members(
             say(f"training shadow model {done} of {shadows}")
             model = build_model(config, len(members.classes))
             train(
-                model, Subset(pool, indices.tolist()), plan, speed=_speed(config),
-                optimizer=_optimizer(config), prepare=preparation(config),
+                model, Subset(pool, indices.tolist()), plan, speed=speed_of(config),
+                optimizer=optimizer_of(config), prepare=preparation(config),
                 shared_records=config.shared_records, randomness=source,
             )  # fmt: skip
             return confidences(model, pool, plan, config)

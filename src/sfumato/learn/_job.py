@@ -13,50 +13,36 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import nn
 
-from sfumato.data import (
-    ArrayRecords,
-    Records,
-    Sampling,
-    StagedFolder,
-    VideoRecords,
-    hmdb51,
-    ntu_rgbd,
-    toyota_smarthome,
-    ucf101,
-    utd_mhad,
-    video_folder,
-)
 from sfumato.files import refuse_overwrite, write_json, write_text
-from sfumato.learn._config import ConfigError, DataConfig, TrainConfig
-from sfumato.learn._features import Blur, FeatureMap, LowFrequency, Pixelate
-from sfumato.learn._methods import METHODS, PRESETS, plan_for
-from sfumato.learn._optimizers import Adam, Optimizer, Schedule, Sgd
+from sfumato.learn._config import ConfigError, TrainConfig
+from sfumato.learn._from_config import (
+    build_model,
+    load_records,
+    loss_of,
+    made_up_records,
+    optimizer_of,
+    preparation,
+    public_view,
+    speed_of,
+    subspace,
+    unit_count,
+    what_a_record_is,
+)
+from sfumato.learn._methods import METHODS, plan_for
 from sfumato.learn._plan import Plan
 from sfumato.learn._pose_job import (
-    made_up_people,
-    pose_loss,
-    pose_model,
-    pose_records,
     what_was_wrong,
 )
-from sfumato.learn._prepare import Pictures, VideoClips
 from sfumato.learn._probe import route_of
-from sfumato.learn._projector import Subspace
-from sfumato.learn._routes import Loss
 from sfumato.learn._saved import save_model
-from sfumato.learn._speed import Speed
 from sfumato.learn._step import PrivateStep
 from sfumato.learn._streams import Streams
-from sfumato.learn._synthetic import COLOURS, moving_squares
+from sfumato.learn._synthetic import COLOURS
 from sfumato.learn._team import Team
 from sfumato.learn._tensorboard import EventFile
-from sfumato.learn._trainer import Progress, Run, cross_entropy, train
-from sfumato.learn._views import MaskedPixels, PublicView
-from sfumato.models import VideoViT, load_weights, mvit_b, mvit_v2_s, select
+from sfumato.learn._trainer import Progress, Run, train
 from sfumato.privacy import (
     Guarantee,
     NoGuarantee,
@@ -92,15 +78,15 @@ def make_job(config: TrainConfig) -> Job:
     """Decide what was left open, strictly; reads nothing private."""
     chosen: list[str] = []
     settings = config.training
-    records = _count(config)
+    records = unit_count(config)
     if (settings.steps is None) == (settings.epochs is None):
         raise ConfigError("Expected either training.steps or training.epochs, got both or neither.")
     steps = settings.steps or max(1, round((settings.epochs or 0) * records / settings.batch))
-    view = _view(config)
+    view = public_view(config)
     clips = settings.clips if config.pose is None else config.pose.people
     more: dict[str, Any] = {
         "records": records, "batch": settings.batch, "steps": steps, "clips": clips,
-        "public_view": view, "projector": _subspace(config),
+        "public_view": view, "projector": subspace(config),
     }  # fmt: skip
     if config.method != "sgd":
         relation = config.privacy.relation
@@ -112,7 +98,7 @@ def make_job(config: TrainConfig) -> Job:
             more["unit"] = config.privacy.unit
         elif view is None and not METHODS[config.method].person:
             more["unit"] = "record"
-            chosen.append(f"unit record{_what_a_record_is(config)}: people with several records are "
+            chosen.append(f"unit record{what_a_record_is(config)}: people with several records are "
                           "not covered as a whole")  # fmt: skip
     if METHODS[config.method].private:
         if config.privacy.epsilon is None:
@@ -169,7 +155,7 @@ def run_job(
         spend(promise) if spend is not None and team.leads else nullcontext(),
     ):
         run = train(
-            model, records, job.plan, speed=_speed(config), optimizer=_optimizer(config),
+            model, records, job.plan, speed=speed_of(config), optimizer=optimizer_of(config),
             checkpoint=checkpoint, resume=resume,
             checkpoint_every=config.training.checkpoint_every,
             loss=loss_of(config), prepare=preparation(config), held_out=held_out,
@@ -232,7 +218,7 @@ def _write(job: Job, run: Run, seconds: float) -> Path:
         settings={
             "trainable": config.model.trainable, "optimizer": config.training.optimizer,
             "private_loss": config.private_loss,
-            **({} if config.pose is None else {"record": _what_a_record_is(config).strip(" ()")}),
+            **({} if config.pose is None else {"record": what_a_record_is(config).strip(" ()")}),
         },
         temporary_files=("checkpoints and, with a frozen trunk, a cache of features (mode 0600)",),
         force=True,
@@ -251,12 +237,12 @@ def describe(job: Job) -> dict[str, Any]:
     }  # fmt: skip
     model = build_model(config, len(COLOURS))
     size = min(plan.batch, 8)
-    made_up = _made_up(config, size)
+    made_up = made_up_records(config, size)
     trial = Plan(**{**_fields(plan), "records": size, "batch": size, "projector": None})
     streams = Streams(model, made_up, trial, preparation(config))
     units: list[tuple[int, ...]] = [(index,) for index in range(size)]
     step = PrivateStep(model, loss_of(config), trial, streams, units, size,
-                       randomness=Randomness(), speed=_speed(config))  # fmt: skip
+                       randomness=Randomness(), speed=speed_of(config))  # fmt: skip
     step.take()
     start = time.perf_counter()
     step.take()
@@ -264,7 +250,7 @@ def describe(job: Job) -> dict[str, Any]:
     choice = route_of(model)
     said["expected_seconds"] = seconds * plan.steps
     if choice is not None:
-        batch = min(_speed(config).memory, plan.batch * plan.clips * choice.bytes_per_record)
+        batch = min(speed_of(config).memory, plan.batch * plan.clips * choice.bytes_per_record)
         said["expected_megabytes"] = batch / 1e6
         said["route"] = choice.route.value
     return said
@@ -283,142 +269,6 @@ def words(job: Job, said: dict[str, Any]) -> list[str]:
         "for a micro-batch."
     )
     return lines
-
-
-def build_model(config: TrainConfig, classes: int) -> nn.Module:
-    """A fresh model (weights drawn from no private thing), with the chosen layers trainable."""
-    if config.pose is not None:
-        return pose_model(config)
-    chosen, seen = config.model, config.input
-    if chosen.name == "video-vit":
-        model: nn.Module = VideoViT(
-            classes, clip=(3, seen.frames, seen.height, seen.width), tubelet=chosen.tubelet,
-            width=chosen.width, depth=chosen.depth, heads=chosen.heads,
-        )  # fmt: skip
-    else:
-        make = {"mvit_v2_s": mvit_v2_s, "mvit_b": mvit_b}[chosen.name]
-        model = make(classes, frames=seen.frames, spatial_size=(seen.height, seen.width))
-    if chosen.weights is not None:
-        load_weights(model, chosen.weights, new_head=True)
-    select(model, chosen.trainable)
-    return model
-
-
-def load_records(data: DataConfig, config: TrainConfig) -> Records:
-    """Recordings with labels."""
-    if config.pose is not None:
-        return pose_records(data, config)
-    seen = config.input
-    if data.kind == "synthetic":
-        return moving_squares(
-            data.clips, frames=seen.frames, size=seen.height, people=data.people, seed=data.seed
-        )
-    if data.path is None:
-        raise ConfigError(f"Expected a path with data of kind {data.kind}, got none.")
-    if data.kind == "stage":
-        return StagedFolder(data.path, data.split)
-    sampling = Sampling(frames=seen.frames * config.training.clips)
-    if data.kind == "folder":
-        return video_folder(data.path, data.masks, sampling=sampling)
-    if data.kind == "utd-mhad":
-        return utd_mhad(data.path, "rgb", data.split, sampling=sampling)
-    load: dict[str, Callable[..., VideoRecords]] = {
-        "ucf101": ucf101, "hmdb51": hmdb51, "ntu-rgbd": ntu_rgbd,
-        "toyota-smarthome": toyota_smarthome,
-    }  # fmt: skip
-    records = load[data.kind](data.path, data.split or "train", sampling=sampling)
-    if data.release is not None:
-        return records.from_release(data.path, data.release)
-    return records if data.masks is None else records.with_masks(data.path, data.masks)
-
-
-def loss_of(config: TrainConfig) -> Loss:
-    return cross_entropy if config.pose is None else pose_loss(config)
-
-
-def _what_a_record_is(config: TrainConfig) -> str:
-    if config.pose is None:
-        return ""
-    if config.pose.per_person:
-        return " (one person box: other boxes of its picture may show the person too)"
-    return " (one picture with all its people)"
-
-
-def preparation(config: TrainConfig) -> VideoClips | Pictures:
-    if config.pose is not None:
-        return Pictures()
-    seen = config.input
-    return VideoClips(seen.frames, seen.height, seen.width, seen.mean, seen.deviation)
-
-
-def _count(config: TrainConfig) -> int:
-    """How many units the plan counts on: a declared constant, never the length of private data."""
-    if config.privacy.records is not None:
-        return config.privacy.records
-    if config.data.kind == "staged-people":
-        return config.data.clips
-    if config.data.kind == "synthetic":
-        person = METHODS[config.method].person
-        return config.data.people if person else config.data.clips
-    raise ConfigError(
-        "Expected privacy.records, the number of records (persons, with unit person) that the plan "
-        "counts on, got none: it is a public constant, so it is not read from the data."
-    )
-
-
-def _view(config: TrainConfig) -> PublicView | None:
-    asked = config.view
-    if asked is None:
-        return None
-    if asked.kind == "masked-pixels":
-        return MaskedPixels(asked.private)
-    settings = {
-        name: getattr(asked, name)
-        for name in ("size", "step", "block", "sigma")
-        if getattr(asked, name) is not None
-    }
-    kinds: dict[str, type[FeatureMap]] = {
-        "low-frequency": LowFrequency, "pixelate": Pixelate, "blur": Blur,
-    }  # fmt: skip
-    try:
-        return kinds[asked.kind](**settings)
-    except TypeError:
-        raise ConfigError(
-            f"Expected settings of view {asked.kind}, got {', '.join(settings)}."
-        ) from None
-
-
-def _subspace(config: TrainConfig) -> Subspace | None:
-    asked = config.projector
-    if asked is None:
-        return None
-    return Subspace(load_records(asked.public, config), asked.rank, asked.refresh)
-
-
-def _speed(config: TrainConfig) -> Speed:
-    return Speed(**config.speed.model_dump())
-
-
-def _optimizer(config: TrainConfig) -> Optimizer:
-    chosen = config.training
-    warmup = chosen.warmup
-    if not warmup and config.preset is not None:
-        warmup = round(PRESETS[config.preset].warmup_epochs * _count(config) / chosen.batch)
-    schedule = Schedule(warmup, chosen.schedule)
-    if chosen.optimizer == "adam":
-        return Adam(chosen.rate, schedule=schedule)
-    return Sgd(chosen.rate, chosen.momentum, schedule=schedule)
-
-
-def _made_up(config: TrainConfig, count: int) -> ArrayRecords:
-    if config.pose is not None:
-        return made_up_people(config, count)
-    seen = config.input
-    shape = (count, seen.frames, seen.height, seen.width)
-    x = np.random.default_rng(0).integers(0, 256, (*shape, 3)).astype(np.uint8)
-    mask = np.zeros(shape, dtype=bool)
-    mask[:, :, : seen.height // 2] = True
-    return ArrayRecords(x, np.zeros(count, dtype=np.int64), mask=mask)
 
 
 def _fields(plan: Plan) -> dict[str, Any]:
