@@ -47,11 +47,16 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "isr": ("isr", {}),
     "dppix, 16 pixels, epsilon 8": ("dppix", {"epsilon": 8.0, **_PIXELS}),
     "laplace, 16 pixels, epsilon 8": ("laplace", {"epsilon": 8.0, **_PIXELS}),
+    "randomized-response, 16 pixels, epsilon 8": (
+        "randomized-response", {"epsilon": 8.0, **_PIXELS},
+    ),
+    "snow, nine pixels in ten": ("snow", {"p": 0.9, **_PIXELS}),
+    "dp-image, frame, epsilon 8": ("dp-image", {"epsilon": 8.0, **_FRAME}),
     "dprp, 16 pixels, epsilon 8": ("dprp", {"epsilon": 8.0, "delta": 1e-5, **_PIXELS}),
     "dprp, 16 pixels, epsilon 2": ("dprp", {"epsilon": 2.0, "delta": 1e-5, **_PIXELS}),
     "dprp, frame, epsilon 8": ("dprp", {"epsilon": 8.0, **_FRAME}),
     "dprp, frame, epsilon 1": ("dprp", {"epsilon": 1.0, **_FRAME}),
-}
+}  # fmt: skip
 QUICK_WAYS = ("blur, faces", "silhouette", "dprp, frame, epsilon 1")
 
 

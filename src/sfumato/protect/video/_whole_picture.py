@@ -179,6 +179,11 @@ class Edges(Method):
             randomness=self.randomness.label,
         )
 
+    def remarks(self, shape: Shape) -> list[str]:
+        return [
+            "Lines of a face near the camera are a portrait: hide faces first (--method blur+edges)."
+        ]
+
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         for frame in frames:
             grey = cv2.cvtColor(frame.image, cv2.COLOR_RGB2GRAY)
