@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from red_faces import RedFaces
+from red_faces import HEIGHT, WIDTH, RedFaces
 
+from sfumato.body import Camera
 from sfumato.errors import SfumatoError
 from sfumato.media import open_video, read_image
 from sfumato.protect._command import Order, Report, carry_out, dry_run_report
 from sfumato.protect._notes import Notes
+from sfumato.protect.video.avatar import Found, Known
 
 NOTHING = Notes()
 
@@ -74,6 +77,27 @@ def test_corrections_come_back_exactly(face_video: Path, tmp_path: Path, way: st
     )
 
 
+def test_masks_of_people_whom_avatars_replace_are_exported_and_shown(
+    face_video: Path, tmp_path: Path
+) -> None:
+    masks = np.zeros((12, HEIGHT, WIDTH), dtype=bool)
+    for number, mask in enumerate(masks):
+        mask[12:40, 8 + number : 20 + number] = True
+    camera = Camera(WIDTH, HEIGHT, 60.0, np.eye(3), np.zeros(3))
+    settings = {"body": "procedural", "finder": Known(Found(masks, (), camera))}
+    notes = Notes(tmp_path / "sheet.png", tmp_path / "boxes.json", tmp_path / "masks.mkv")
+    order = Order(source=face_video, target=tmp_path / "a.mkv", method="avatar",
+                  settings=settings, codec="ffv1", notes=notes)  # fmt: skip
+    carry_out(order, None, lambda sentence: None)
+    np.testing.assert_array_equal(pictures(tmp_path / "masks.mkv")[..., 0] > 127, masks)
+    found = json.loads((tmp_path / "boxes.json").read_text())
+    assert {each["image_id"] for each in found["annotations"]} == set(range(1, 13))
+    assert read_image(tmp_path / "sheet.png").any()
+    reviewed = replace(order, target=tmp_path / "b.mkv", notes=Notes(review=tmp_path / "r.json"))
+    with pytest.raises(SfumatoError, match="export its masks"):
+        carry_out(reviewed, None, lambda sentence: None)
+
+
 def test_notes_need_somebody_to_look_for_and_one_recording(
     face_video: Path, tmp_path: Path
 ) -> None:
@@ -81,7 +105,7 @@ def test_notes_need_somebody_to_look_for_and_one_recording(
     order = Order(
         source=face_video, target=tmp_path / "a.mkv", method="edges", settings={}, notes=notes
     )
-    with pytest.raises(SfumatoError, match="looks for nobody"):
+    with pytest.raises(SfumatoError, match="which does not"):
         carry_out(order, None, lambda sentence: None)
     folder = Order(
         source=tmp_path, target=tmp_path / "out", method="blur", settings={}, notes=notes

@@ -22,7 +22,8 @@ from sfumato.protect._limited import Limited
 from sfumato.protect._method import Method, ProtectError
 from sfumato.protect._release import OutputSettings
 from sfumato.protect.video._hiding import Hiding
-from sfumato.protect.video._region import Found, Region
+from sfumato.protect.video._region import Found, Region, Watcher
+from sfumato.protect.video.avatar import Avatar
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,15 @@ def region_of(method: Method) -> Region | None:
     return None
 
 
+def _watchers(method: Method) -> list[Watcher] | None:
+    """Who is told what was found on the original frames; None where nobody is looked for."""
+    first = method.stages[0] if isinstance(method, Chain) else method
+    if isinstance(first, Avatar):
+        return first.watchers
+    region = region_of(first)
+    return None if region is None else region.watchers
+
+
 @contextmanager
 def noting(
     method: Method, notes: Notes, source: Path, output: OutputSettings, *, force: bool
@@ -68,10 +78,16 @@ def noting(
         yield written
         _tell(region, written)
         return
-    if region is None:
+    watchers = _watchers(method)
+    if watchers is None:
         raise ProtectError(
-            f"Expected a method or region that looks for people, got {method.name}, which looks for "
-            "nobody: there is nothing to preview, export or review."
+            f"Expected a method or region that keeps where people are, got {method.name}, which does "
+            "not: there is nothing to preview, export or review."
+        )
+    if region is None and notes.review is not None:
+        raise ProtectError(
+            f"Expected a method that holds places over time for a review, got {method.name}: export "
+            "its masks or write a preview instead."
         )
     for path in notes.wanted:
         refuse_overwrite(path, force=force)
@@ -92,14 +108,14 @@ def noting(
             if masks is not None:
                 masks.write(frame, _as_mask(found, height, width))
 
-        region.watchers.append(watch)
-        stack.callback(region.watchers.remove, watch)
+        watchers.append(watch)
+        stack.callback(watchers.remove, watch)
         yield written
         if notes.preview is not None:
             write_image(notes.preview, sheet.image(), force=force)
         if notes.export_boxes is not None:
             coco[0].write(notes.export_boxes, force=force)
-        if notes.review is not None:
+        if notes.review is not None and region is not None:
             write_json(notes.review, _review(region), force=force)
     _tell(region, written)
     written.words.append(

@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from sfumato.body import Light, SkinnedBody, cast_of
 from sfumato.media import Frame, VideoInfo
+from sfumato.people import TrackedMask
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
+from sfumato.protect.video._region import Watcher
 from sfumato.protect.video.avatar._found import Finder
 from sfumato.protect.video.avatar._imported import ImportedFinder
 from sfumato.protect.video.avatar._inpaint import erase
@@ -146,6 +148,8 @@ class Avatar(Method):
         self._finder = finder
         self._bodies: tuple[SkinnedBody, ...] | None = None
         self._layers: LayerWriter | None = None
+        # see what was found on the original frames: for previews and exports that stay private
+        self.watchers: list[Watcher] = []
 
     @property
     def lookahead(self) -> int:
@@ -210,8 +214,10 @@ class Avatar(Method):
         """The recording in windows, each with its people replaced."""
         order = self.randomness.generator().permutation(len(self.bodies))
         finder, eraser, refiner = self.finder, self.eraser, self._refiner()
+        first = 0
         for given in in_windows(frames, self._window):
-            yield given, self._replaced(given, finder, eraser, refiner, order)
+            yield given, self._replaced(given, first, finder, eraser, refiner, order)
+            first += len(given)
         for part in (finder, eraser):
             if isinstance(part, ImportedFinder | ImportedInpainting):
                 part.ended()
@@ -219,6 +225,7 @@ class Avatar(Method):
     def _replaced(
         self,
         given: Sequence[Frame],
+        first: int,
         finder: Finder,
         eraser: Eraser,
         refiner: Refine | None,
@@ -226,6 +233,9 @@ class Avatar(Method):
     ) -> Replaced:
         images = [frame.image for frame in given]
         found = finder.find(images)
+        for watch in self.watchers:
+            for number, (frame, mask) in enumerate(zip(given, found.masks), first):
+                watch(frame, TrackedMask(number, mask, "seen"))
         span = float(given[-1].time - given[0].time)
         rate = (len(given) - 1) / span if span > 0 else 25.0
         # who stands for whom is a secret permutation: it says nothing about the person
