@@ -32,6 +32,7 @@ from sfumato.privacy import (
     UnitMismatchError,
     event_from_json,
     format_epsilon,
+    format_factor,
     promise_from_json,
 )
 
@@ -166,6 +167,8 @@ def test_rounding_is_never_in_our_favour():
     assert format_epsilon(0.5) == "0.5"
     assert format_epsilon(0.50001) == "0.501"
     assert float(format_epsilon(1234.5)) >= 1234.5
+    assert format_factor(8.0) == "2990", "e^8 is 2980.96, and 2.98e+03 would be too little"
+    assert format_factor(50.01) == "e^50.1"
 
 
 @pytest.mark.parametrize("promise", [made(), NoGuarantee(mechanism="a blur", reason="Invertible.")])

@@ -15,7 +15,7 @@ from scipy import stats
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame
-from sfumato.privacy import Bounds, Gaussian, Guarantee, Relation, Unit, epsilon_of
+from sfumato.privacy import Bounds, Gaussian, Guarantee, Relation, Unit, epsilon_of, format_epsilon
 from sfumato.protect import Shape, get
 from sfumato.protect.video import VideoDprp
 from sfumato.protect.video._bases import Array, Basis, Dct3
@@ -441,7 +441,7 @@ def test_the_card_of_the_published_noise_shows_what_it_gives_for_every_unit() ->
     for other in made.true_promises(SHAPE):
         assert other.epsilon > 8
         if other.unit != promise.unit:
-            assert f"epsilon {other.epsilon:.3g} for {other.unit}" in listed
+            assert f"epsilon {format_epsilon(other.epsilon)} for {other.unit}" in listed
     assert "pixels(16, frames=1)" in listed
     assert "video" in listed
 

@@ -93,12 +93,14 @@ def pose_vit(
         model.load_state_dict(load_file(path))
         return model.eval()
     given = public()
-    shown = [given.records(kind).x for kind in _SHOWN]
+    shown = [given.clips(kind) for kind in _SHOWN]
     joints = torch.from_numpy(given.joints)
     rng = np.random.default_rng(0)
     steps = epochs * -(-len(given) // 32)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=steps)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 1e-3, total_steps=steps, pct_start=0.1
+    )
     for _ in range(epochs):
         for chosen in batches(len(given), 32, rng.permutation(len(given))):
             kinds = rng.integers(len(shown), size=len(chosen))

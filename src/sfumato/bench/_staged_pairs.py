@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.body import Light, SkinnedBody, people, procedural_body
-from sfumato.data import ArrayRecords
 from sfumato.files import atomic_output
 from sfumato.protect.video.avatar import Found, Rules, Track, replace
 from sfumato.stage import Clip, Staging, clips
@@ -47,59 +47,81 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.y)
 
-    @property
-    def owners(self) -> list[str]:
-        return [f"actor{number}" for number in self.actor]
-
-    def records(self, kind: str) -> ArrayRecords:
-        """As records of one kind: real, rendered, avatar (alone, on black) or background."""
-        if kind == "real":
-            x, mask = self.real, self.person
-        elif kind == "rendered":
-            x, mask = self.rendered, self.public
-        elif kind == "avatar":
-            x, mask = self.rendered * self.public[..., None], self.public
-        else:
-            frames = self.real.shape[1]
-            x = np.repeat(self.empty[:, None], frames, 1)
-            mask = np.ones(self.public.shape, dtype=bool)
-        return ArrayRecords(x, self.y, mask=mask, owners=self.owners, classes=self.classes)
-
-    def subset(self, chosen: Sequence[int] | npt.NDArray[np.int64]) -> Pairs:
-        """Some of the clips."""
-        taken = {name: getattr(self, name)[chosen] for name in _ARRAYS}
-        return Pairs(**taken, classes=self.classes)
+    def clips(self, kind: str) -> npt.NDArray[np.uint8]:
+        """What a kind of clip shows: the person as filmed (``real``) or as an avatar (``rendered``),
+        the ``person`` or ``avatar`` alone on black, or the ``background`` alone."""
+        match kind:
+            case "real":
+                return self.real
+            case "rendered":
+                return self.rendered
+            case "person":
+                return self.real * self.person[..., None]
+            case "avatar":
+                return self.rendered * self.public[..., None]
+            case _:
+                return np.repeat(self.empty[:, None], self.real.shape[1], 1)
 
 
-def staged_pairs(staging: Staging, folder: Path) -> Pairs:
-    """All clips of ``staging``, made where they are not in ``folder`` yet.
+@dataclass(frozen=True)
+class Piece:
+    """Some clips of a staging in one file, which is made when it is first asked for."""
+
+    staging: Staging
+    first: int
+    last: int
+    path: Path
+
+    def made(self) -> Path:
+        if not self.path.is_file():
+            part = dataclasses.replace(self.staging, clips=self.last)
+            made = [
+                _pair(number, clip, part, _avatars())
+                for number, clip in enumerate(clips(part, first=self.first), start=self.first)
+            ]
+            with atomic_output(self.path, force=True) as temporary, open(temporary, "wb") as stream:
+                stacked: dict[str, Any] = {
+                    key: np.stack([each[key] for each in made]) for key in _ARRAYS
+                }
+                np.savez(stream, **stacked)
+        return self.path
+
+    def load(self) -> Pairs:
+        with np.load(self.made(), allow_pickle=False) as stored:
+            return Pairs(**{key: stored[key] for key in _ARRAYS}, classes=self.staging.actions)
+
+    def labels(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """What is done and who does it, without the pictures."""
+        with np.load(self.made(), allow_pickle=False) as stored:
+            return stored["y"], stored["actor"]
+
+
+def pieces(staging: Staging, folder: Path) -> list[Piece]:
+    """All clips of ``staging``, a file for each hundred.
 
     Clip n is the same however many there are, so a larger staging goes on from a smaller one.
     """
     stated = repr(dataclasses.replace(staging, clips=1))
     place = folder / f"pairs-{hashlib.sha256(stated.encode()).hexdigest()[:12]}"
     place.mkdir(parents=True, exist_ok=True)
-    pieces, avatars = [], None
-    for first in range(0, staging.clips, _PIECE):
-        last = min(first + _PIECE, staging.clips)
-        path = place / f"{first:05d}-{last:05d}.npz"
-        if not path.is_file():
-            if avatars is None:
-                avatars = [procedural_body(person) for person in people()]
-            part = dataclasses.replace(staging, clips=last)
-            made = [
-                _pair(number, clip, staging, avatars)
-                for number, clip in enumerate(clips(part, first=first), start=first)
-            ]
-            with atomic_output(path, force=True) as temporary, open(temporary, "wb") as stream:
-                stacked: dict[str, Any] = {
-                    key: np.stack([each[key] for each in made]) for key in _ARRAYS
-                }
-                np.savez(stream, **stacked)
-        with np.load(path, allow_pickle=False) as stored:
-            pieces.append({key: stored[key] for key in stored.files})
-    joined = {key: np.concatenate([piece[key] for piece in pieces]) for key in _ARRAYS}
+    bounds = [
+        (first, min(first + _PIECE, staging.clips)) for first in range(0, staging.clips, _PIECE)
+    ]
+    return [
+        Piece(staging, first, last, place / f"{first:05d}-{last:05d}.npz") for first, last in bounds
+    ]
+
+
+def staged_pairs(staging: Staging, folder: Path) -> Pairs:
+    """All clips of ``staging`` at once, made where they are not in ``folder`` yet."""
+    parts = [piece.load() for piece in pieces(staging, folder)]
+    joined = {key: np.concatenate([getattr(part, key) for part in parts]) for key in _ARRAYS}
     return Pairs(**joined, classes=staging.actions)
+
+
+@cache
+def _avatars() -> list[SkinnedBody]:
+    return [procedural_body(person) for person in people()]
 
 
 def _pair(

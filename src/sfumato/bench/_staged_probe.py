@@ -1,14 +1,12 @@
-"""Public backbones for staged recordings, and a head that trains on top of one.
+"""Staged people as a public backbone describes them, and a linear head that trains on that.
 
-``video-vit`` learns from staged people whom no table trains on or tests: other actors, other
-actions, other rooms. ``i3d`` brings its Kinetics-400 weights. Under every table only the head
-trains, so that the frozen part runs once a clip and view and is kept.
+The backbone is frozen, so it runs once for each clip and each way to show it; what it says is kept
+beside the clips. ``video-vit`` learnt from other staged people, ``i3d`` brings its Kinetics weights.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,19 +14,22 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from sfumato.audit import MeanPerClassAccuracy, TopOne
-from sfumato.bench._staged_pairs import Pairs, staged_pairs
+from sfumato.bench._staged_backbone import FRAMES, batches, pose_vit
+from sfumato.bench._staged_pairs import Piece, pieces, staged_pairs
 from sfumato.data import ArrayRecords
 from sfumato.files import atomic_output
 from sfumato.learn import VideoClips
-from sfumato.models import Step, VideoViT, i3d
+from sfumato.models import i3d
 from sfumato.stage import ACTIONS, Staging
 
 BACKBONES = ("video-vit", "i3d")
-_FRAMES = 16
+# what is left of a kind of clip when only its public pixels are shown
+PUBLIC_PART = {"real": "person", "rendered": "avatar"}
+Chosen = npt.NDArray[np.int64]
+Describe = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,12 @@ class Scale:
     held_out: int = 600
     public: int = 1400
     side: int = 64
-    epochs: int = 16
+    epochs: int = 14
 
     def stagings(self) -> dict[str, Staging]:
         """Three groups that share no actor, no room and no clip; public people do other things."""
         actions = tuple(ACTIONS)
-        base = Staging(frames=_FRAMES, fps=10.0, width=self.side, height=self.side)
+        base = Staging(frames=FRAMES, fps=10.0, width=self.side, height=self.side)
         return {
             "held-out": replace(base, clips=self.held_out, actors=12, rooms=24, actions=actions[:12],
                                 seed=43),
@@ -58,73 +59,112 @@ class Scale:
 QUICK = Scale(private=240, held_out=120, public=84, epochs=2)
 
 
-class Probe(nn.Module):
-    """A frozen backbone and a linear head; the backbone's answer is one vector a clip."""
+class Head(nn.Module):
+    """A linear answer to what the backbone said about a clip.
 
-    def __init__(self, backbone: nn.Module, describe: Callable[[Tensor], Tensor], width: int,
-                 classes: int) -> None:  # fmt: skip
+    It gets (B, 2, width): what was said about the whole clip, which is private, and about its public
+    pixels. A view that does not show the first has zeros there, and the second is answered.
+    """
+
+    def __init__(self, width: int, classes: int) -> None:
         super().__init__()
-        self.backbone = backbone.requires_grad_(False).eval()
-        # the vectors have mean 0 and deviation 1 (a fixed norm), so one clip norm fits all backbones
-        self.norm = nn.LayerNorm(width, elementwise_affine=False)
-        self.head = nn.Linear(width, classes)
-        nn.init.zeros_(self.head.weight)
-        nn.init.zeros_(self.head.bias)
-        self._describe = describe
+        self.linear = nn.Linear(width, classes)
+        nn.init.zeros_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
 
-    def features(self, clips: Tensor) -> Tensor:
-        return self.norm(self._describe(clips)) / self.head.in_features**0.5  # type: ignore[no-any-return]
-
-    def steps(self) -> list[Step]:
-        return [
-            Step("features", self.features, (self.backbone,)),
-            Step("head", self.head, (self.head,)),
-        ]
-
-    def forward(self, clips: Tensor) -> Tensor:
-        return self.head(self.features(clips))  # type: ignore[no-any-return]
+    def forward(self, said: Tensor) -> Tensor:
+        whole, public = said[:, 0], said[:, -1]
+        shown = (whole != 0).any(1, keepdim=True)
+        return self.linear(torch.where(shown, whole, public))  # type: ignore[no-any-return]
 
 
 class StagedTask:
-    """Staged clips, a public backbone and what it says about the held-out people, made once."""
+    """Staged clips and what a public backbone says about them, each made once."""
 
     def __init__(self, folder: Path, scale: Scale, backbone: str) -> None:
         self.folder, self.scale, self.backbone = folder, scale, backbone
         self.prepare = _preparation(backbone, scale.side)
         self._stagings = scale.stagings()
-        self.private = self._pairs("private")
-        self.held_out = self._pairs("held-out")
-        self._probe: Probe | None = None
-        self._described: dict[str, Tensor] = {}
+        self.classes = self._stagings["private"].actions
+        self._pieces = {name: pieces(staging, folder) for name, staging in self._stagings.items()}
+        self._describe: Describe | None = None
+        self._labels: dict[str, tuple[Chosen, Chosen]] = {}
+        self._said: dict[tuple[str, str], Tensor] = {}
 
-    def _pairs(self, name: str) -> Pairs:
-        return staged_pairs(self._stagings[name], self.folder)
+    def labels(self, group: str) -> tuple[Chosen, Chosen]:
+        """What is done in each clip of ``group``, and who does it."""
+        if group not in self._labels:
+            y, actor = zip(*(piece.labels() for piece in self._pieces[group]))
+            self._labels[group] = np.concatenate(y), np.concatenate(actor)
+        return self._labels[group]
 
-    def probe(self) -> Probe:
-        """A fresh head on the public backbone."""
-        if self._probe is None:
-            self._probe = self._made()
-        return copy.deepcopy(self._probe)
+    def described(self, group: str, kind: str) -> Tensor:
+        """What the backbone says about every clip of a kind: vectors of mean 0 and length 1, so
+        that one clip norm fits all backbones."""
+        if (group, kind) not in self._said:
+            parts = [self._piece(piece, kind) for piece in self._pieces[group]]
+            said = torch.from_numpy(np.concatenate(parts))
+            self._said[group, kind] = F.layer_norm(said, said.shape[1:]) / said.shape[1] ** 0.5
+        return self._said[group, kind]
 
-    def _made(self) -> Probe:
-        classes = len(self.private.classes)
+    def _piece(self, piece: Piece, kind: str) -> npt.NDArray[np.float32]:
+        kept = piece.path.with_suffix(f".{self._backbone_name}.{kind}.npy")
+        if not kept.is_file():
+            clips, describe = piece.load().clips(kind), self._network()
+            with torch.no_grad():
+                said = torch.cat([
+                    describe(torch.stack([self.prepare(clips[i], 1) for i in chosen]))
+                    for chosen in batches(len(clips), 20)
+                ])  # fmt: skip
+            with atomic_output(kept, force=True) as temporary, open(temporary, "wb") as stream:
+                np.save(stream, said.numpy())
+        return np.asarray(np.load(kept, allow_pickle=False), np.float32)
+
+    @property
+    def _backbone_name(self) -> str:
         if self.backbone == "i3d":
-            network = i3d(pretrained=True)
-            return Probe(network, network.features, 1024, classes)
-        model = pretrained(
-            lambda: self._pairs("public"), self.prepare, self.scale,
-            self.folder / f"video-vit-{self.scale.side}-{self.scale.public}-{self.scale.epochs}.safetensors",
-        )  # fmt: skip
-        return Probe(model, model_features(model), 192, classes)
+            return "i3d"
+        return f"pose-vit-{self.scale.side}-{self.scale.public}-{self.scale.epochs}"
 
-    def test(self, probe: Probe, kind: str = "real") -> dict[str, object]:
-        """Top-1, mean class and per-class accuracy on held-out people."""
-        if kind not in self._described:
-            records = self.held_out.records(kind)
-            self._described[kind] = described(self.probe(), records, self.prepare)
+    def _network(self) -> Describe:
+        if self._describe is None:
+            if self.backbone == "i3d":
+                self._describe = i3d(pretrained=True).eval().features
+            else:
+                self._describe = pose_vit(
+                    lambda: staged_pairs(self._stagings["public"], self.folder), self.prepare,
+                    self.scale.side, self.scale.epochs,
+                    self.folder / f"{self._backbone_name}.safetensors",
+                ).features  # fmt: skip
+        return self._describe
+
+    def head(self) -> Head:
+        """One that knows nothing yet."""
+        return Head(self.described("held-out", "real").shape[1], len(self.classes))
+
+    def records(self, kind: str, chosen: Chosen | None = None) -> ArrayRecords:
+        """The private clips of a kind, as the backbone describes them; the mask says that what it
+        says about public pixels is public."""
+        y, actor = self.labels("private")
+        shown = [kind, PUBLIC_PART[kind]] if kind in PUBLIC_PART else [kind]
+        said = torch.stack([self.described("private", each) for each in shown], 1).numpy()
+        mask = np.zeros(said.shape[:2], dtype=bool)
+        mask[:, 1:] = True
+        taken = np.arange(len(y)) if chosen is None else chosen
+        owners = [f"actor{number}" for number in actor[taken]]
+        return ArrayRecords(
+            said[taken], y[taken], mask=mask[taken], owners=owners, classes=self.classes
+        )
+
+    def test(
+        self, head: Head, kind: str = "real", group: str = "held-out", chosen: Chosen | None = None
+    ) -> dict[str, object]:
+        """Top-1, mean class and per-class accuracy on the clips of a group, or on some of them."""
+        truth = self.labels(group)[0]
+        taken = np.arange(len(truth)) if chosen is None else chosen
         with torch.no_grad():
-            scores = probe.head(self._described[kind]).numpy()
-        truth, top, mean = self.held_out.y, TopOne(), MeanPerClassAccuracy()
+            scores = head(self.described(group, kind)[taken][:, None]).numpy()
+        truth, top, mean = truth[taken], TopOne(), MeanPerClassAccuracy()
         for measure in (top, mean):
             measure.update(scores, truth)
         right = scores.argmax(1) == truth
@@ -135,74 +175,7 @@ class StagedTask:
         }
 
 
-def described(probe: Probe, records: ArrayRecords, prepare: VideoClips) -> Tensor:
-    """What the backbone says about every record."""
-    with torch.no_grad():
-        parts = [
-            probe.features(torch.stack([prepare(records.x[i], 1) for i in chosen]))
-            for chosen in _batches(len(records), 16)
-        ]
-    return torch.cat(parts)
-
-
-def model_features(model: VideoViT) -> Callable[[Tensor], Tensor]:
-    def describe(clips: Tensor) -> Tensor:
-        state = clips
-        for step in model.steps()[:-1]:
-            state = step.run(state)
-        return model.norm(state).mean(1)  # type: ignore[no-any-return]
-
-    return describe
-
-
-def pretrained(
-    public: Callable[[], Pairs], prepare: VideoClips, scale: Scale, path: Path
-) -> VideoViT:
-    """A VideoViT that names the public people's actions and says where their joints are.
-
-    Joints make it look at the person and at motion; it sees people as filmed, as avatars, and as
-    avatars alone, because anyone can stage all three.
-    """
-    torch.manual_seed(0)  # the first weights are public
-    slots = np.linspace(0, _FRAMES - 1, 8).round().astype(int)
-    classes = len(scale.stagings()["public"].actions)
-    clip = (3, _FRAMES, scale.side, scale.side)
-    model = VideoViT(classes + len(slots) * 24 * 2, clip=clip, tubelet=(2, 16, 16))
-    if path.is_file():
-        model.load_state_dict(load_file(path))
-        return model
-    given = public()
-    shown = [given.records(kind).x for kind in ("real", "rendered", "avatar")]
-    places = torch.from_numpy(given.joints[:, slots].reshape(len(given), -1)) - 0.5
-    labels = torch.from_numpy(given.y)
-    rng = np.random.default_rng(0)
-    steps = scale.epochs * -(-len(given) // 32)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4, weight_decay=0.05)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-4, total_steps=steps)
-    for _ in range(scale.epochs):
-        for chosen in _batches(len(given), 32, rng.permutation(len(given))):
-            kinds = rng.integers(len(shown), size=len(chosen))
-            clips = torch.stack([prepare(shown[k][i], 1) for k, i in zip(kinds, chosen)])
-            out = model(clips)
-            loss = F.cross_entropy(out[:, :classes], labels[chosen])
-            loss = loss + 20 * F.mse_loss(out[:, classes:], places[chosen])
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            schedule.step()
-    with atomic_output(path, force=True) as temporary:
-        save_file(model.state_dict(), temporary)
-    return model
-
-
-def _batches(
-    count: int, size: int, order: npt.NDArray[np.int64] | None = None
-) -> Iterator[npt.NDArray[np.int64]]:
-    places = np.arange(count) if order is None else order
-    return (places[start : start + size] for start in range(0, count, size))
-
-
 def _preparation(backbone: str, side: int) -> VideoClips:
     if backbone == "i3d":  # RGB in [-1, 1], as the published weights expect
-        return VideoClips(_FRAMES, side, side, mean=0.5, deviation=0.5)
-    return VideoClips(_FRAMES, side, side)
+        return VideoClips(FRAMES, side, side, mean=0.5, deviation=0.5)
+    return VideoClips(FRAMES, side, side)

@@ -12,7 +12,7 @@ from sfumato.bench._cells import Cells, Row
 from sfumato.bench._figures import bars
 from sfumato.bench._staged_probe import QUICK, Scale, StagedTask
 from sfumato.bench._summary import markdown, mean_and_error, shown
-from sfumato.learn import Schedule, Sgd, Speed, plan_for, train
+from sfumato.learn import Schedule, Sgd, plan_for, train
 
 # what the clips show -> (name, 000 Table 3 on NTU RGB+D, on Toyota Smarthome)
 KINDS = {
@@ -21,34 +21,31 @@ KINDS = {
     "background": ("Background alone", 9.9, 10.6),
     "rendered": ("Avatar on background", 68.3, 26.7),
 }
-_STEPS = 150
+_STEPS, _RATE = 150, 16.0
 
 
 def run(*, quick: bool = False, seeds: int = 3, keep: str | None = None) -> dict[str, Any]:
     """Train a head on every kind of clip without privacy; test on people never seen."""
     scale = QUICK if quick else Scale()
-    cells = Cells("context", {**asdict(scale), "steps": _STEPS}, keep)
+    cells = Cells("context", {**asdict(scale), "steps": _STEPS, "rate": _RATE}, keep)
     task = StagedTask(cells.folder.parent / "staged", scale, "video-vit")
     return {
         "scale": asdict(scale),
-        "classes": list(task.private.classes),
+        "classes": list(task.classes),
         "cells": [
-            cells.done(f"{kind}/{seed}", partial(_cell, cells, task, kind, seed))
+            cells.done(f"{kind}/{seed}", partial(_cell, task, kind, seed))
             for kind in KINDS
             for seed in range(1 if quick else seeds)
         ],
     }
 
 
-def _cell(cells: Cells, task: StagedTask, kind: str, seed: int) -> Row:
-    probe, count = task.probe(), len(task.private)
-    plan = plan_for("sgd", records=count, batch=count // 10, steps=_STEPS)
-    train(
-        probe, task.private.records(kind), plan, prepare=task.prepare,
-        optimizer=Sgd(4.0, momentum=0.9, schedule=Schedule(kind="cosine")),
-        speed=Speed(keep_cache=True, cache_folder=cells.folder / "trunk"),
-    )  # fmt: skip
-    on_real, on_same = task.test(probe), task.test(probe, kind)
+def _cell(task: StagedTask, kind: str, seed: int) -> Row:
+    records, head = task.records(kind), task.head()
+    plan = plan_for("sgd", records=len(records), batch=len(records) // 10, steps=_STEPS)
+    train(head, records, plan,
+          optimizer=Sgd(_RATE, momentum=0.9, schedule=Schedule(kind="cosine")))  # fmt: skip
+    on_real, on_same = task.test(head), task.test(head, kind)
     return {"kind": kind, "seed": seed, "real": on_real["top1"], "same": on_same["top1"]}
 
 

@@ -133,8 +133,10 @@ class _Bar:
         self._progress.stop()
 
     def __call__(self, shown: Shown) -> None:
+        from sfumato.privacy import format_epsilon
+
         if shown.epsilon is not None:
-            self._said["epsilon"] = f"epsilon {shown.epsilon:.3g}"
+            self._said["epsilon"] = f"epsilon {format_epsilon(shown.epsilon)}"
         if shown.scores is not None:
             accuracy, loss = 100 * shown.scores.accuracy, shown.scores.loss
             self._said["held-out"] = f"held-out {accuracy:.1f} % loss {loss:.2f}"

@@ -47,7 +47,6 @@ from sfumato.privacy import (
     Guarantee,
     NoGuarantee,
     Randomness,
-    format_epsilon,
 )
 
 MODEL, CHECKPOINT, CONFIG, HISTORY, EVENTS = (
@@ -262,7 +261,7 @@ def words(job: Job, said: dict[str, Any]) -> list[str]:
     lines = [str(plan.guarantee)]
     if job.chosen:
         lines.append("Chosen for you: " + "; ".join(job.chosen) + ".")
-    noise = "none" if not plan.is_private else format_epsilon(plan.noise_multiplier)
+    noise = "none" if not plan.is_private else f"{plan.noise_multiplier:.4g}"
     lines.append(
         f"{plan.steps} steps, sampling rate {plan.sampling_rate:.4g}, noise multiplier {noise}; "
         f"about {said['expected_seconds']:.0f} s and {said.get('expected_megabytes', 0):.0f} MB "

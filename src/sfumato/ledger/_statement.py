@@ -11,7 +11,7 @@ from sfumato.ledger._book import Account
 from sfumato.ledger._budget import Budget
 from sfumato.ledger._composition import ACCOUNTANT
 from sfumato.ledger._reservation import Reservation
-from sfumato.privacy import format_epsilon
+from sfumato.privacy import format_epsilon, format_factor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ class Statement:
         return (
             f"Everything released about it together may reach epsilon {budget.epsilon:g} at delta "
             f"{budget.delta:g} for {budget.unit.sentence}: the chance of any output may change by "
-            f"a factor of at most {_factor(budget.epsilon)} {budget.relation.sentence}."
+            f"a factor of at most {format_factor(budget.epsilon)} {budget.relation.sentence}."
         )
 
     def _spent_words(self) -> str:
@@ -183,10 +183,6 @@ def _part(epsilon: float, whole: float) -> float:
     if math.isinf(epsilon):
         return 1.0
     return 0.0 if math.isinf(whole) else min(1.0, epsilon / whole)
-
-
-def _factor(epsilon: float) -> str:
-    return f"{math.exp(epsilon):.3g}" if epsilon < 50 else f"e^{epsilon:g}"
 
 
 def _finite(value: float) -> float | None:

@@ -38,6 +38,7 @@ from sfumato.privacy._guarantee import (
     GuaranteeError,
     NoGuarantee,
     format_epsilon,
+    format_factor,
     format_rate,
     promise_from_json,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "epsilon_of",
     "event_from_json",
     "format_epsilon",
+    "format_factor",
     "format_rate",
     "gdp_mu",
     "promise_from_json",

@@ -139,7 +139,7 @@ class Guarantee:
         lines.append(
             f"This release ({self.mechanism}) is differentially private with epsilon "
             f"{format_epsilon(self.epsilon)} and delta {self.delta:g} for {self.unit.sentence}: the "
-            f"chance of any output changes by a factor of at most {_factor(self.epsilon)} "
+            f"chance of any output changes by a factor of at most {format_factor(self.epsilon)} "
             f"{self.relation.sentence}, apart from a probability of {self.delta:g}."
         )
         if self.unit.kind in {UnitKind.MASKED_TOKENS, UnitKind.FEATURES} and self.epsilon == 0:
@@ -315,8 +315,11 @@ def format_epsilon(epsilon: float) -> str:
     return f"{math.ceil(epsilon * scale * (1 - 1e-9)) / scale:.6g}"
 
 
-def _factor(epsilon: float) -> str:
-    return f"{math.exp(epsilon):.3g}" if epsilon < 50 else f"e^{epsilon:.3g}"
+def format_factor(epsilon: float) -> str:
+    """By how much epsilon lets the chance of an output change, rounded up."""
+    if epsilon < 50:
+        return format_epsilon(math.exp(epsilon))
+    return f"e^{format_epsilon(epsilon)}"
 
 
 def format_rate(rate: float) -> str:

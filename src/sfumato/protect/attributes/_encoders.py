@@ -1,12 +1,12 @@
 """Encoders f(x): what decides which donor a sample is near to.
 
-An encoder maps (n, ...) to (n, dimension). ``prepare(x)`` is called once with the training
-tensors before the first step, so that an encoder can start from what the data look like.
+An encoder maps (n, ...) to (n, dimension). ``prepare`` is called once with the training tensors
+and their classes before the first step, so that an encoder can start from what the data look like.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -35,7 +35,10 @@ class Encoder(nn.Module):
     def settings(self) -> dict[str, Any]:
         return {"shape": list(self.shape), "dimension": self.dimension}
 
-    def prepare(self, x: Tensor) -> None:
+    def prepare(
+        self, x: Tensor, private: Sequence[Tensor] = (), useful: Sequence[Tensor] = ()
+    ) -> None:
+        """``private`` and ``useful``: the classes of the records, one tensor an attribute."""
         self.mean.copy_(x.mean(0))
         self.scale.copy_((x - self.mean).square().mean().sqrt().clamp(min=1e-6))
 
@@ -93,7 +96,9 @@ class WhitenedMLP(Encoder):
         own = {"components": self.components, "width": self.width, "dropout": self.dropout}
         return {**super().settings, **own}
 
-    def prepare(self, x: Tensor) -> None:
+    def prepare(
+        self, x: Tensor, private: Sequence[Tensor] = (), useful: Sequence[Tensor] = ()
+    ) -> None:
         super().prepare(x)
         self.basis.copy_(whitening(self.standardised(x).flatten(1), self.components))
 
@@ -120,6 +125,106 @@ def whitening(centred: Tensor, components: int, rows: int = 6000) -> Tensor:
     factor = torch.where(kept > 1e-6 * kept.max(), kept.clamp(min=1e-12).rsqrt(), 0.0)
     scaled: Tensor = (vectors[:, order] * factor).to(centred.dtype)
     return functional.pad(scaled, (0, max(0, components - scaled.shape[1])))
+
+
+class ErasedMLP(Encoder):
+    """Useful classes and a few principal components, private classes erased; plus a perceptron.
+
+    For few records with many features, where a perceptron alone learns the useful class of its
+    training records by heart. Whitened components lose every direction in which the means of
+    private classes differ: no linear attacker is left (least-squares concept erasure, Belrose et
+    al. 2023). The start is then ``emphasis`` times the linear guess of each useful class and
+    ``general`` principal components of the rest; the perceptron, zero at first, hides what is
+    not linear.
+    """
+
+    kind = "erased-mlp"
+    basis: Tensor
+    start: Tensor
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dimension: int = 16,
+        *,
+        components: int = 256,
+        general: int = 8,
+        emphasis: float = 3.0,
+        width: int = 256,
+        dropout: float = 0.4,
+    ) -> None:
+        super().__init__(shape, dimension)
+        self.components = min(components, self.features)
+        self.general, self.emphasis = min(general, self.components), emphasis
+        self.width, self.dropout = width, dropout
+        self.register_buffer("basis", torch.eye(self.features, self.components))
+        self.register_buffer("start", torch.eye(self.components, dimension))
+        self.body = nn.Sequential(
+            nn.Dropout(dropout),
+            nn.Linear(self.components, width),
+            nn.LayerNorm(width),
+            nn.GELU(),
+            nn.Dropout(dropout),
+            nn.Linear(width, dimension),
+        )
+        last = self.body[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        own = ("components", "general", "emphasis", "width", "dropout")
+        return {**super().settings, **{name: getattr(self, name) for name in own}}
+
+    def prepare(
+        self, x: Tensor, private: Sequence[Tensor] = (), useful: Sequence[Tensor] = ()
+    ) -> None:
+        super().prepare(x)
+        centred = self.standardised(x).flatten(1)
+        basis = whitening(centred, self.components)
+        length = basis.norm(dim=0)
+        deviation = torch.where(length > 0, 1 / length.clamp(min=1e-12), 0.0)
+        seen = centred @ basis
+        erased = torch.eye(self.components)
+        if private:
+            gaps = torch.cat([class_means(seen, codes) for codes in private], 1)
+            directions, size, _ = torch.linalg.svd(gaps, full_matrices=False)
+            told = directions[:, size > 1e-4 * size.max().clamp(min=1e-12)]
+            erased = erased - told @ told.T
+        self.basis.copy_(basis @ erased)
+        guesses = [self._guess(seen @ erased, codes) for codes in useful]
+        # the covariance of erased components at their own scale is known: no second pass
+        spread = deviation[:, None] * erased * deviation
+        variances, vectors = torch.linalg.eigh(spread.double())
+        largest = variances.argsort(descending=True)[: self.general]
+        scaled = vectors[:, largest] * variances[largest].clamp(min=1e-12).rsqrt()
+        rest = deviation[:, None] * scaled.to(deviation.dtype)
+        start = torch.cat([*guesses, rest], 1)
+        if start.shape[1] > self.dimension:
+            raise AttributesError(
+                f"Expected an embedding of at least {start.shape[1]} dimensions for all useful "
+                f"classes and {self.general} components, got {self.dimension}."
+            )
+        self.start.copy_(functional.pad(start, (0, self.dimension - start.shape[1])))
+
+    def _guess(self, seen: Tensor, codes: Tensor) -> Tensor:
+        """Linear guesses of each class: least squares, as the components are white."""
+        weights = class_means(seen, codes)
+        scale = (seen @ weights).square().mean(0).sqrt().clamp(min=1e-6)
+        guess: Tensor = self.emphasis * weights / scale
+        return guess
+
+    def forward(self, x: Tensor) -> Tensor:
+        whitened = self.standardised(x).flatten(1) @ self.basis
+        result: Tensor = whitened @ self.start + self.body(whitened)
+        return result
+
+
+def class_means(seen: Tensor, codes: Tensor) -> Tensor:
+    """Covariance of every component with every class, (components, classes)."""
+    member = functional.one_hot(codes).to(seen.dtype)
+    return (seen - seen.mean(0)).T @ (member - member.mean(0)) / len(seen)
 
 
 class MLP(Encoder):
@@ -200,7 +305,7 @@ class FeatureHead(Encoder):
 
 
 ENCODERS: Mapping[str, Callable[..., Encoder]] = {
-    kind.kind: kind for kind in (WhitenedMLP, MLP, WindowCNN, FeatureHead)
+    kind.kind: kind for kind in (WhitenedMLP, ErasedMLP, MLP, WindowCNN, FeatureHead)
 }
 
 

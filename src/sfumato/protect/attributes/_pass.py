@@ -150,7 +150,11 @@ class Pass:
             torch.manual_seed(self.training.seed)
             encoder = self._new_encoder(tuple(table.x.shape[1:]))
             if isinstance(encoder, Encoder):
-                encoder.prepare(table.x)
+                encoder.prepare(
+                    table.x,
+                    [table.labels[name] for name in self.task.private],
+                    [table.labels[name] for name in self.task.useful],
+                )
             fitted = train_substitution(
                 encoder,
                 table,

@@ -16,11 +16,17 @@ from sfumato.models import efficientnet_lite0
 
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _SIDE, _BATCH = 96, 64
+# the stem and eleven blocks
+_STEPS, _GRID = 12, 4
 
 
 def picture_features(pictures: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
-    """EfficientNet-Lite0's last map of RGB pictures, averaged over its quarters: (n, 1280)."""
-    network = efficientnet_lite0(pretrained=True)
+    """A middle map of EfficientNet-Lite0, averaged over a grid of 4 by 4: (n, 1792).
+
+    After its eleventh block a face's parts are still in place: gender, race and age are read
+    better there than off the last map, which is made for ImageNet's classes.
+    """
+    steps = efficientnet_lite0(pretrained=True).steps()[:_STEPS]
     mean, deviation = (torch.tensor(each).view(1, 3, 1, 1) for each in (_MEAN, _DEVIATION))
     parts: list[Tensor] = []
     with torch.inference_mode():
@@ -34,6 +40,5 @@ def picture_features(pictures: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.flo
             seen = ((stacked / 255 - mean) / deviation).contiguous(
                 memory_format=torch.channels_last
             )
-            quarters = functional.adaptive_avg_pool2d(network.features(seen), 2)
-            parts.append(quarters.flatten(1))
+            parts.append(functional.adaptive_avg_pool2d(run(steps, seen), _GRID).flatten(1))
     return torch.cat(parts).numpy()

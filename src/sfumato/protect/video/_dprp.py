@@ -17,6 +17,7 @@ from sfumato.privacy import (
     Relation,
     Unit,
     calibrate_gaussian,
+    format_epsilon,
 )
 from sfumato.protect._method import Promise, ProtectError, Shape
 from sfumato.protect.video._bases import (
@@ -193,7 +194,8 @@ class VideoDprp(UnitMethod):
             return made
         # whoever reads the card of the paper's noise shall see what it gives for every unit
         others = tuple(
-            f"what the paper promises: the same noise gives epsilon {each.epsilon:.3g} for {each.unit}"
+            f"what the paper promises: the same noise gives epsilon {format_epsilon(each.epsilon)} "
+            f"for {each.unit}"
             for each in self.true_promises(shape)
             if each.unit != self.unit
         )
@@ -261,7 +263,9 @@ class VideoDprp(UnitMethod):
             )
         if self.calibration == "published":
             said += [
-                f"The published noise really gives: {each!r}" for each in self.true_promises(shape)
+                f"The published noise really gives epsilon {format_epsilon(each.epsilon)} at delta "
+                f"{each.delta:g} for {each.unit}."
+                for each in self.true_promises(shape)
             ]
         return said
 
