@@ -11,6 +11,7 @@ import pytest
 
 from sfumato.bench import _avatar_stage as stage
 from sfumato.bench import avatar as table
+from sfumato.bench._avatar_clips import ghost_share
 from sfumato.body import INDEX, JOINTS, cast_of
 from sfumato.errors import SfumatoError
 
@@ -102,3 +103,16 @@ def test_real_clips_are_summed_up() -> None:
     assert (found["clips"], found["refused"], found["single-person clips"]) == (3, 1, 2)
     assert found["largest ghost share"] == 0.3
     assert found["pose agreement"] == pytest.approx(0.9)
+
+
+def test_a_ghost_is_seen_by_its_outline_and_a_floor_taken_for_a_person_is_none() -> None:
+    avatars = np.zeros((2, 60, 80), dtype=bool)
+    avatars[0, 20:40, 30:40] = True
+    empty = np.zeros((2, 60, 80, 3), dtype=np.uint8)
+    assert ghost_share(empty, avatars, lambda image: np.ones((60, 80))) == 0.0
+    assert ghost_share(empty, avatars, lambda image: np.zeros((60, 80))) == 0.0
+    outline = avatars[0].astype(float)
+    assert ghost_share(empty, avatars, lambda image: outline) == 1.0
+    outline[:, 35:] = 0
+    assert ghost_share(empty, avatars, lambda image: outline) == 0.5
+    assert ghost_share(empty, np.zeros_like(avatars), lambda image: outline) is None

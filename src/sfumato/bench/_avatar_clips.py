@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -14,6 +15,7 @@ from sfumato import people
 from sfumato.bench._avatar_stage import timed
 from sfumato.body import Light
 from sfumato.media import Frame, open_video
+from sfumato.protect.video._output_check import is_one_of
 from sfumato.protect.video.avatar import Avatar, Erased, Found, Rules, erase, replace
 
 JUDGE = "blazeface-short"  # took no part in finding
@@ -21,6 +23,7 @@ _UNCHANGED = 8  # grey levels, largest of the three channels
 _PERSON = 0.5  # probability above which the segmenter calls a pixel a person
 _MAIN = [11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
 _NEAR = 0.2  # of the torso
+_RING = 0.04  # of the picture's shorter side: avatars may be that far from whom they replace
 _SEEN = 0.5  # visibility that a joint of the original needs to be judged
 
 
@@ -29,6 +32,7 @@ class Eyes:
 
     def __init__(self) -> None:
         self.faces = people.face_detector(JUDGE)
+        self.all_faces = people.face_detector("centerface+blazeface")
         self.segmenter = people.person_segmenter("selfie")
         self.poses = people.pose_estimator("blazepose")
         self.identity = people.face_embedder("dlib")
@@ -66,7 +70,7 @@ def judged_clip(
         "people": len(found.tracks),
         **_faces(images, made.frames, eyes),
         "pose agreement": _agreement(given, made.frames, eyes) if alone else None,
-        "ghost share": _ghosts(made.erased.frames, found, eyes),
+        "ghost share": ghost_share(made.erased.frames, made.public, eyes.segmenter.segment),
         "greyed share": float(made.blanked.mean()),
         "frames a second": count / (find_wall + wall),
         "frames a CPU second": count / (find_cpu + cpu),
@@ -89,9 +93,13 @@ def _faces(before: Any, after: Any, eyes: Eyes) -> dict[str, Any]:
         height, width = original.shape[:2]
         same = np.abs(original.astype(np.int16) - output).max(axis=-1) <= _UNCHANGED
         boxes = eyes.faces.detect(output)
-        # an avatar has a face too: the original's is one that still stands there as it was
-        left += any(same[box.scale(0.8).pixels(width, height)].mean() > 0.5 for box in boxes)
         theirs = eyes.faces.detect(original)
+        # an avatar has a face too: the original's is one that still stands there as it was; and a box
+        # in which no detector saw a face before is no face of the original
+        stayed = [box for box in boxes if same[box.scale(0.8).pixels(width, height)].mean() > 0.5]
+        left += bool(stayed) and any(
+            is_one_of(box, [*theirs, *eyes.all_faces.detect(original)]) for box in stayed
+        )
         shown += bool(theirs)
         for face in theirs:
             vector = eyes.identity.embed(original, face)
@@ -136,12 +144,26 @@ def _agreement(given: Sequence[Frame], after: Any, eyes: Eyes) -> float | None:
     return agreed / asked if asked else None
 
 
-def _ghosts(empty: Any, found: Found, eyes: Eyes) -> float | None:
-    """Share of the erased people's pixels in which a segmenter sees a person in the empty scene."""
-    if not found.masks.any():
-        return None
-    again = sum(
-        int(((eyes.segmenter.segment(image) > _PERSON) & mask).sum())
-        for image, mask in zip(empty, found.masks, strict=True)
-    )
-    return float(again / found.masks.sum())
+def ghost_share(
+    empty: npt.NDArray[np.uint8],
+    avatars: npt.NDArray[np.bool_],
+    segment: Callable[[npt.NDArray[np.uint8]], Any],
+) -> float | None:
+    """How much more of a person a segmenter sees where the avatars stand than around them, in the
+    scene without people: a ghost has the outline of whom it was left by.
+
+    A segmenter that takes a whole floor for a person sees as much around, and that is nobody's ghost.
+    """
+    more = total = 0.0
+    for image, avatar in zip(empty, avatars, strict=True):
+        if not avatar.any():
+            continue
+        reach = 2 * max(2, round(_RING * min(avatar.shape))) + 1
+        round_kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach, reach))
+        near = cv2.dilate(avatar.view(np.uint8), round_kernel) > 0
+        around = (cv2.dilate(near.view(np.uint8), round_kernel) > 0) & ~near
+        seen = np.asarray(segment(image)) > _PERSON
+        beside = float(seen[around].mean()) if around.any() else 0.0
+        more += float(avatar.sum()) * max(0.0, float(seen[avatar].mean()) - beside)
+        total += float(avatar.sum())
+    return more / total if total else None
