@@ -16,6 +16,7 @@ from sfumato.bench import _staged_backbone as backbones
 from sfumato.bench import _staged_pairs as pairs
 from sfumato.bench import _staged_probe as probes
 from sfumato.bench import accounting, context, maskdp, multiclip
+from sfumato.bench._cells import Cells
 from sfumato.bench._maskdp_page import ROWS, verdict
 from sfumato.bench._staged_backbone import FRAMES, JOINTS, PoseViT
 from sfumato.bench._summary import markdown, mean_and_error, shown
@@ -35,6 +36,7 @@ def masked(folder: Path) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(maskdp, "QUICK", TINY)
         patch.setattr(maskdp, "_STEPS", 3)
+        patch.setattr(maskdp, "CHOICES", ((2.0, 1.0), (8.0, 0.1)))
         return maskdp.run(quick=True, keep=str(folder))
 
 
@@ -118,18 +120,19 @@ def test_the_head_answers_to_public_pixels_where_the_rest_is_hidden() -> None:
     assert head(said * torch.tensor([0.0, 1.0])[:, None])[0, 0] == 10
 
 
-def test_rates_are_chosen_by_private_people_alone(folder: Path, masked: dict[str, Any]) -> None:
-    asked = []
+def test_settings_are_chosen_by_private_people_alone(
+    folder: Path, masked: dict[str, Any], monkeypatch: Any
+) -> None:
+    task = probes.StagedTask(folder / "staged", TINY, "video-vit")
+    cells, asked, test = Cells("choices", {}, str(folder)), [], task.test
 
-    class Task(probes.StagedTask):
-        def test(self, head: Any, kind: str = "real", group: str = "held-out", **rest: Any) -> Any:
-            asked.append(group)
-            return super().test(head, kind, group, **rest)
+    def noted(head: Any, **given: Any) -> dict[str, object]:
+        asked.append(given["group"])
+        return test(head, **given)
 
-    task = Task(folder / "staged", TINY, "video-vit")
-    cells = maskdp.Cells("rates", {}, str(folder))
-    assert maskdp._rate(cells, task, "rendered", "dp-sgd", 0.5) in maskdp.RATES
-    assert asked == ["private"] * len(maskdp.RATES)
+    monkeypatch.setattr(task, "test", noted)
+    assert maskdp._choice(cells, task, "rendered", "dp-sgd", 0.5) in maskdp.CHOICES
+    assert asked == ["private"] * len(maskdp.CHOICES)
 
 
 def test_every_private_row_promises_what_was_asked(masked: dict[str, Any]) -> None:
@@ -160,9 +163,13 @@ def test_the_page_says_where_masks_help_and_where_they_do_not() -> None:
     cells = [row("rendered", "maskdp", 0.6 + 0.01 * s, s) for s in range(3)]
     cells += [row("real", "dp-sgd", 0.3 + 0.01 * s, s) for s in range(3)]
     cells += [row("rendered", "dp-sgd", 0.5 + 0.1 * s, s) for s in range(3)]
+    cells += [row("rendered", "public-only", 0.9, s) | {"asked": None} for s in range(3)]
     said = verdict({"cells": cells})
     assert "Beside DP on real clips, MaskDP on avatars is above at 0.5 (61.0, 31.0)." in said
     assert "Beside DP on avatars, MaskDP on avatars is not told apart at 0.5 (61.0, 60.0)." in said
+    assert (
+        "Beside the avatars' pixels alone, MaskDP on avatars is below at 0.5 (61.0, 90.0)." in said
+    )
 
 
 def test_pages_and_figures_come_from_the_numbers_alone(masked: dict[str, Any]) -> None:
