@@ -17,6 +17,8 @@ from sfumato.protect.attributes import chosen_rows, picture_features, read_datas
 Split = tuple[ArrayRecords, ArrayRecords]
 # what the table calls them, and the folder's name below the root of the data
 FOLDERS = {"audio": "audiomnist", "motion": "sisfall", "faces": "utkface"}
+# younger or not: about half of the faces are
+YOUNG = 35
 
 
 def find_folders(data: str | None) -> dict[str, Path]:
@@ -39,9 +41,9 @@ def find_folders(data: str | None) -> dict[str, Path]:
 
 
 def face_split(folder: Path) -> Split:
-    """ImageNet features of every face, kept in the user's cache; age in four groups."""
+    """ImageNet features of every face, kept in the user's cache."""
     faces = utkface(folder)
-    kept = bench_folder() / f"pass-faces-{len(faces)}.npy"
+    kept = bench_folder() / f"pass-faces-middle-{len(faces)}.npy"
     if kept.is_file():
         features = np.load(kept, allow_pickle=False)
     else:
@@ -52,10 +54,14 @@ def face_split(folder: Path) -> Split:
 
 
 def faces_of(faces: Pictures, features: npt.NDArray[np.float32], chosen: Sequence[int]) -> Split:
-    """The split of the ``chosen`` faces with any tensors in the place of the pictures."""
+    """The split of the ``chosen`` faces with any tensors in the place of the pictures.
+
+    Age in two groups about the median, as CelebA has "Young", and in four.
+    """
     facts = {name: values[list(chosen)] for name, values in faces.attributes.items()}
-    age = np.digitize(facts["age"], [30, 45, 60])
-    columns = {"gender": facts["gender"], "race": facts["race"], "age": age}
+    age = np.digitize(facts["age"], [YOUNG])
+    four = np.digitize(facts["age"], [30, 45, 60])
+    columns = {"gender": facts["gender"], "race": facts["race"], "age": age, "age4": four}
     whole = ArrayRecords(features, age, attributes=columns)
     order = np.arange(len(whole))
     return (

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from sfumato.audit import (
@@ -34,6 +36,7 @@ from sfumato.protect.attributes import (
     Pass,
     Table,
     Training,
+    best_channel,
     guess_bound,
     read_table,
 )
@@ -65,6 +68,16 @@ class Reference:
         """Its success on test records as ``protector`` releases them."""
         return score_probe(self._network, protector, self._tested, self._known)
 
+    def guesses(self) -> dict[str, npt.NDArray[np.int64]]:
+        """What it takes every unprotected test record for."""
+        with torch.no_grad():
+            logits = self._network(self._network.features(self._tested.x))
+        return {name: logit.argmax(1).numpy() for name, logit in logits.items()}
+
+    @property
+    def truth(self) -> dict[str, npt.NDArray[np.int64]]:
+        return {name: codes.numpy() for name, codes in self._tested.labels.items()}
+
 
 def floor_row(case: Case, split: Split, clear: Row) -> Row:
     """NAG of what must disappear where exactly the useful classes are shown: nobody gets below it.
@@ -90,6 +103,30 @@ def floor_row(case: Case, split: Split, clear: Row) -> Row:
         for name in case.private
     }
     return {name: each["nag"] for name, each in _with_nag(scores, clear).items()}
+
+
+def bound_row(case: Case, plain: Reference, clear: Row, most: float) -> Row:
+    """mNAG that no channel beats which hides as much: one that sees the labels, one that guesses.
+
+    The second knows of a record what the classifier of unprotected records takes it for, and its
+    NAG has that classifier's scale.
+    """
+    names = (*case.private, *case.kept)
+    truth = {name: plain.truth[name] for name in names}
+    guessed = plain.guesses()
+    scales = {
+        "labels": (truth, dict.fromkeys(names, 1.0)),
+        "guesses": (guessed, {name: clear[name]["accuracy"] for name in names}),
+    }
+    found = {}
+    for kind, (shown, unprotected) in scales.items():
+        seen = np.zeros(len(truth[names[0]]), dtype=np.int64)
+        for name in names:
+            seen = seen * (int(truth[name].max()) + 1) + shown[name]
+        best = best_channel(seen, truth, private=case.private, unprotected=unprotected, most=most)
+        nags = {name: round(value, 3) for name, value in best.nags.items()}
+        found[kind] = {"mnag": round(best.mnag, 3), "nags": nags}
+    return found | {"most": most}
 
 
 def fit_row(case: Case, train: ArrayRecords, seed: int, effort: Effort, kept: Path) -> Row:
@@ -194,7 +231,9 @@ def _probe_into(
 ) -> None:
     train, test = split
     scores = dict(probe(method, train, test, case.private, settings=effort.attack).scores)
-    scores |= probe(method, train, test, case.kept, settings=effort.attack, together=True).scores
+    scores |= probe(
+        method, train, test, (*case.kept, *case.also), settings=effort.attack, together=True
+    ).scores
     found["attackers"]["probe"] = _with_nag(scores, clear)
     found["mnag"]["probe"] = _mnag(case, found["attackers"]["probe"])
 

@@ -17,12 +17,21 @@ from typing import Any
 
 from sfumato.bench import _pass_pages as pages
 from sfumato.bench._cells import Cells, Row
-from sfumato.bench._pass_cases import COMBINATIONS, GOALS, MAIN, MORE_DATA, SEEDS, Case
+from sfumato.bench._pass_cases import (
+    BOUNDED,
+    COMBINATIONS,
+    GOALS,
+    MAIN,
+    MORE_DATA,
+    SEEDS,
+    Case,
+)
 from sfumato.bench._pass_data import FOLDERS, SPLITS, Split, find_folders
 from sfumato.bench._pass_measure import (
     Effort,
     Reference,
     baseline_row,
+    bound_row,
     fit_row,
     floor_row,
     pass_row,
@@ -87,20 +96,18 @@ def _wanted(parts: Sequence[str], seeds: Sequence[int]) -> Iterator[Wanted]:
         if "goals" in parts:
             yield from (Wanted(case, "pass", seed) for case in MAIN)
     for seed in seeds:
-        if "baselines" in parts:
-            yield from (Wanted("motion", method, seed) for method in BASELINES)
         if "more-data" in parts:
             yield from (Wanted(case, "pass", seed) for case in MORE_DATA)
-    if "pictures" in parts:
-        yield from (Wanted("faces", method, seeds[0]) for method in PICTURE_METHODS)
+    # other methods and other combinations: the first seed only, as their pages say
     if "combinations" in parts:
         yield from (Wanted(case, "pass", seeds[0]) for case in COMBINATIONS)
     if "baselines" in parts:
+        yield from (Wanted("motion", method, seeds[0]) for method in BASELINES)
         yield from (Wanted("audio", method, seeds[0]) for method in BASELINES)
+    if "pictures" in parts:
+        yield from (Wanted("faces", method, seeds[0]) for method in PICTURE_METHODS)
+    if "baselines" in parts:
         yield from (Wanted("motion-half", method, seeds[0]) for method in BASELINES)
-    for seed in seeds[1:]:
-        if "combinations" in parts:
-            yield from (Wanted(case, "pass", seed) for case in COMBINATIONS)
 
 
 class TableRun:
@@ -139,6 +146,13 @@ class TableRun:
         entry = self.cases.setdefault(
             wanted.case, {"task": asdict(case), "clear": clear, "floor": floor, "rows": {}}
         )
+        if case.source in BOUNDED:
+            entry["bound"] = cells.done(
+                "bound",
+                lambda: bound_row(
+                    case, self._reference(case), clear["scores"], BOUNDED[case.source]
+                ),
+            )
         entry["rows"].setdefault(wanted.method, {})[str(wanted.seed)] = row
 
     def _measure(
@@ -181,6 +195,9 @@ class TableRun:
 
     def _cells(self, case: Case | list[Any]) -> Cells:
         stated = asdict(case) if isinstance(case, Case) else case
+        if isinstance(stated, dict) and not stated["also"]:
+            # rows measured before there was such a thing stay valid
+            del stated["also"]
         settings = {"case": stated, "effort": asdict(self.effort), "quick": self.quick}
         return Cells("pass", settings, self.keep)
 

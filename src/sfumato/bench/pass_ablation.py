@@ -17,18 +17,13 @@ from typing import Any
 from rich.table import Table as Grid
 
 from sfumato.bench._figures import Curve, curves
-from sfumato.bench._pass_cases import AUDIO, Case
+from sfumato.bench._pass_cases import SHORT_AUDIO, Case
 from sfumato.bench._pass_data import find_folders
 from sfumato.bench._pass_pages import found, head, line, shown
 from sfumato.bench.pass_ import TableRun, Wanted
 
 Row = dict[str, Any]
-BASE = replace(
-    AUDIO,
-    donors=2048,
-    settings={**AUDIO.settings, "dimension": 256},
-    training={**AUDIO.training, "steps": 150, "batch": 500},
-)
+BASE = SHORT_AUDIO
 
 
 def _set(**settings: Any) -> Case:

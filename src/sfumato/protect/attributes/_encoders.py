@@ -188,7 +188,7 @@ class ErasedMLP(Encoder):
         seen = centred @ basis
         erased = torch.eye(self.components)
         if private:
-            gaps = torch.cat([class_means(seen, codes) for codes in private], 1)
+            gaps = torch.cat([class_covariance(seen, codes) for codes in private], 1)
             directions, size, _ = torch.linalg.svd(gaps, full_matrices=False)
             told = directions[:, size > 1e-4 * size.max().clamp(min=1e-12)]
             erased = erased - told @ told.T
@@ -210,7 +210,7 @@ class ErasedMLP(Encoder):
 
     def _guess(self, seen: Tensor, codes: Tensor) -> Tensor:
         """Linear guesses of each class: least squares, as the components are white."""
-        weights = class_means(seen, codes)
+        weights = class_covariance(seen, codes)
         scale = (seen @ weights).square().mean(0).sqrt().clamp(min=1e-6)
         guess: Tensor = self.emphasis * weights / scale
         return guess
@@ -221,7 +221,7 @@ class ErasedMLP(Encoder):
         return result
 
 
-def class_means(seen: Tensor, codes: Tensor) -> Tensor:
+def class_covariance(seen: Tensor, codes: Tensor) -> Tensor:
     """Covariance of every component with every class, (components, classes)."""
     member = functional.one_hot(codes).to(seen.dtype)
     return (seen - seen.mean(0)).T @ (member - member.mean(0)) / len(seen)

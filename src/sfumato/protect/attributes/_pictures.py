@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sfumato.models import efficientnet_lite0
+from sfumato.models import efficientnet_lite0, run
 
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _SIDE, _BATCH = 96, 64
