@@ -25,7 +25,7 @@ def prepared() -> tuple[ErasedMLP, torch.Tensor, dict[str, torch.Tensor]]:
     table = read_table(speech_like(600), ("sex", "person", "word"))
     encoder = ErasedMLP(tuple(table.x.shape[1:]), 16, general=4, emphasis=2.0)
     encoder.prepare(table.x, [table.labels["sex"]], [table.labels["word"]])
-    return encoder.eval(), table.x, table.labels
+    return encoder.eval(), table.x, dict(table.labels)
 
 
 def test_no_line_tells_the_private_class_and_the_useful_one_stays(
@@ -37,8 +37,8 @@ def test_no_line_tells_the_private_class_and_the_useful_one_stays(
     most_frequent = float(torch.bincount(labels["sex"]).max() / len(x))
     assert plain > most_frequent + 0.1
     assert linear_accuracy(embedded, labels["sex"]) <= most_frequent + 0.01
-    means = [embedded[labels["sex"] == code].mean(0) for code in (0, 1)]
-    assert torch.allclose(*means, atol=1e-3)
+    women, men = (embedded[labels["sex"] == code].mean(0) for code in (0, 1))
+    assert torch.allclose(women, men, atol=1e-3)
     assert linear_accuracy(embedded, labels["word"]) > 0.9 * linear_accuracy(
         x.flatten(1), labels["word"]
     )
