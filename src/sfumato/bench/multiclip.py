@@ -93,7 +93,8 @@ def _start(task: Task, cells: Cells, size: Size) -> Row:
     with torch.no_grad():
         scores = model(torch.stack([PREPARE(x, 1) for x in task.held_out.x]))
     right = scores.argmax(1).numpy() == task.held_out.y
-    return {"task": task.name, "way": START, "claimed": None, "top1": float(right.mean())}
+    return {"task": task.name, "way": START, "seed": 0, "claimed": None,
+            "top1": float(right.mean()), "unit": "none", "terms": "none", "epsilon": None}  # fmt: skip
 
 
 def _cell(task: Task, cells: Cells, way: str, epsilon: float, seed: int, size: Size) -> Row:
