@@ -25,7 +25,7 @@ __all__ = ["figures", "page", "run", "words"]
 DELTA = 1e-5
 _STEPS, _SAMPLED = 100, 0.1
 # learning rate and clip norm: every row may choose from these, at every epsilon
-CHOICES = tuple((rate, norm) for norm in (1.0, 0.1, 0.03) for rate in (2.0, 8.0))
+CHOICES = tuple((rate, norm) for norm in (1.0, 0.05) for rate in (2.0, 8.0))
 
 
 def run(
@@ -33,7 +33,7 @@ def run(
     quick: bool = False,
     seeds: int = 3,
     clips: int = Scale.private,
-    i3d_clips: int = 360,
+    i3d_clips: int = 300,
     keep: str | None = None,
 ) -> dict[str, Any]:
     """Every row; each cell is kept as soon as it is done.
