@@ -343,6 +343,20 @@ def test_anchored_donors_start_inside_the_most_frequent_private_class() -> None:
     assert torch.equal(table.labels["word"][anchors[moved]], donors.labels["word"][moved])
 
 
+def test_anchors_share_what_they_can_where_a_useful_class_tells_the_private_one() -> None:
+    """No man is called like a woman: her donor takes the place of a man who says the same word."""
+    records = speech_like()
+    task = Task(["sex"], ["person", "word"])
+    table = read_table(records, task.names)
+    donors = DonorSet.sample(records, 60, declared="public").table(task, table.classes)
+    anchors = _anchors(table, donors, task, torch.Generator().manual_seed(0))
+    male = table.classes["sex"].index("male")
+    moved = anchors >= 0
+    assert torch.equal(moved, donors.labels["sex"] != male)
+    assert (table.labels["sex"][anchors[moved]] == male).all()
+    assert torch.equal(table.labels["word"][anchors[moved]], donors.labels["word"][moved])
+
+
 def test_donors_without_private_labels_start_at_their_own_place() -> None:
     records = speech_like()
     bare = ArrayRecords(records.x, records.y, attributes={"word": records.attributes["word"]})

@@ -39,7 +39,7 @@ class Training:
     estimate of the entropy over one batch. ``donor_start`` places the donors at first:
     ``encoder`` at the encoder's own embedding of the donor, ``anchored`` also there, except that
     a donor outside the most frequent private class takes the place of a random record inside it
-    with the same useful classes; ``random`` as published.
+    that shares most of its useful classes; ``random`` as published.
     """
 
     steps: int | None = None
@@ -223,9 +223,10 @@ def _anchors(table: Table, donors: Table, task: Task, generator: torch.Generator
         if torch.equal(own, frequent):
             continue
         wanted = torch.stack([donors.labels[name][index] for name in task.useful])
-        alike = inside[(useful == wanted).all(1)]
-        if len(alike):
-            anchors[index] = alike[int(torch.randint(len(alike), (1,), generator=generator))]
+        # a useful class may not occur inside, as a woman's name among men: then the most alike
+        shared = (useful == wanted).sum(1)
+        alike = inside[shared == shared.max()]
+        anchors[index] = alike[int(torch.randint(len(alike), (1,), generator=generator))]
     return anchors
 
 
