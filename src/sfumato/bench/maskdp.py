@@ -33,7 +33,7 @@ def run(
     quick: bool = False,
     seeds: int = 3,
     clips: int = Scale.private,
-    i3d_clips: int = 300,
+    i3d_clips: int = 200,
     keep: str | None = None,
 ) -> dict[str, Any]:
     """Every row; each cell is kept as soon as it is done.
@@ -68,7 +68,7 @@ def run(
     if quick or not i3d_clips:
         result["notes"].append("I3D: not run.")
         return result
-    small = Scale(private=i3d_clips, held_out=i3d_clips // 3, side=112)
+    small = Scale(private=i3d_clips, held_out=i3d_clips // 2, side=112)
     return result | {"i3d": _grid(*_opened("i3d", small, keep), epsilons, rounds)}
 
 
