@@ -173,8 +173,9 @@ def _i3d(result: dict[str, Any]) -> list[str]:
     scale = part["scale"]
     return [
         f"With I3D, trained on Kinetics-400, in the place of the VideoViT: {scale['private']} of the same private "
-        f"clips filmed at {scale['side']}x{scale['side']}, {scale['held_out']} for the test. Fewer clips bear the "
-        "same noise, so every private row is lower.",
+        f"clips filmed at {scale['side']}x{scale['side']}, {scale['held_out']} for the test. A step samples about "
+        f"{scale['private'] // 10} clips and adds the noise that hides one of them, which is much for so few: private "
+        "rows are low for that reason, and more clips (`i3d_clips=N`) raise them.",
         "",
         markdown(*_grid_lines(part, paper=False)),
         "",
