@@ -176,6 +176,11 @@ def test_pages_and_figures_come_from_the_numbers_alone(masked: dict[str, Any]) -
     assert {"accuracy", "classes"} == set(maskdp.figures(masked))
     assert "the paper, NTU" in maskdp.page(masked)
     assert len(maskdp.words(masked)) >= 2
+    both = masked | {"i3d": masked | {"scale": {**masked["scale"], "private": 77}}}
+    assert "With I3D, trained on Kinetics-400, in the place of the VideoViT: 77 of" in maskdp.page(
+        both
+    )
+    assert "With I3D" not in maskdp.page(masked)
 
 
 def test_context_trains_on_each_kind_and_tests_as_filmed(folder: Path, monkeypatch: Any) -> None:
