@@ -12,7 +12,9 @@ def cells_of(labels: dict[str, np.ndarray]) -> np.ndarray:
     return np.unique(np.stack(list(labels.values()), 1), axis=0, return_inverse=True)[1]
 
 
-def bayes_nags(channel: np.ndarray, seen: np.ndarray, labels: dict[str, np.ndarray]) -> dict:
+def bayes_nags(
+    channel: np.ndarray, seen: np.ndarray, labels: dict[str, np.ndarray]
+) -> dict[str, float]:
     """NAG (unprotected 100 per cent right) by counting what the attacker would count."""
     found = {}
     for name, codes in labels.items():
