@@ -95,12 +95,19 @@ def test_real_clips_are_summed_up() -> None:
         row(),
         row(vectors=[[3.0, 4.0]], **{"frames with an original face left": 2, "people": 3}),
         row(vectors=[], **{"identity distance": None, "pose agreement": None, "ghost share": 0.3}),
+        # faces of ten pixels: whose they are cannot be told
+        row(
+            vectors=[[9.0, 9.0]],
+            size="224x126",
+            **{"identity distance": 0.1, "people": 2, "pose agreement": None},
+        ),
         {"refused": "cannot be read"},
     ]
     found = table.together(rows)
+    assert found["identity distance, nearest clip"] == 0.8
     assert found["identity distance, strangers"] == 5.0  # of different clips, never of one
     assert found["frames with an original face left"] == 2
-    assert (found["clips"], found["refused"], found["single-person clips"]) == (3, 1, 2)
+    assert (found["clips"], found["refused"], found["single-person clips"]) == (4, 1, 2)
     assert found["largest ghost share"] == 0.3
     assert found["pose agreement"] == pytest.approx(0.9)
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from sfumato.bench._cells import Row
 from sfumato.bench._figures import Curve, bars, curves
 from sfumato.bench._summary import markdown, mean_and_error, shown
+from sfumato.privacy import format_epsilon
 
 EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 5.0)
 # (what the clips show, method): the rows of the papers' tables
@@ -115,7 +116,7 @@ def page(result: dict[str, Any]) -> str:
         )
     ]  # fmt: skip
     published = [
-        [f"{row['asked']:g}", f"{row['epsilon']:.3g}", shown([row], "top1"),
+        [f"{row['asked']:g}", format_epsilon(row['epsilon']), shown([row], "top1"),
          shown(_where(result["cells"], kind="rendered", method="maskdp", asked=row["asked"]), "top1")]
         for row in result["published"]
     ]  # fmt: skip
@@ -140,7 +141,7 @@ def page(result: dict[str, Any]) -> str:
         "epsilons for what is masked. In the row Real / MaskDP the person is public: nothing is promised to them.",
         "",
         f"Every row chose its own learning rate and clip norm at every epsilon, out of the same {len(result['choices'])}: trained on three "
-        "quarters of the private people, tested on the others. That choice is not counted in epsilon, for any row, "
+        "quarters of the private people, tested on the others. The candidates were found by hand on the same people; neither that nor the choice is counted in epsilon, for any row, "
         "and the people of this test had no say in it. A small clip norm suits MaskDP at small epsilons, because noise "
         "grows with it and the public stream, which is not clipped, does not shrink.",
         "",

@@ -27,7 +27,7 @@ from sfumato.bench._summary import markdown, mean_and_error, shown
 from sfumato.data import ArrayRecords
 from sfumato.learn import Adam, Plan, plan_for, train
 from sfumato.media import Frame
-from sfumato.privacy import Guarantee
+from sfumato.privacy import Guarantee, format_epsilon
 from sfumato.protect import Shape
 
 EPSILONS = (2.0, 5.0, 8.0)
@@ -175,7 +175,7 @@ def _lines(result: dict[str, Any], task: str) -> list[list[str]]:
         found = [[c for c in cells if c["way"] == way and c["claimed"] == e] for e in claims]
         unit = found[0][0]["unit"]
         true = ", ".join(
-            "none" if f[0]["epsilon"] is None else f"{f[0]['epsilon']:.3g}" for f in found
+            "none" if f[0]["epsilon"] is None else format_epsilon(f[0]["epsilon"]) for f in found
         )
         paper = ", ".join(f"{value:g}" for value in how.paper)
         lines.append([way, unit, *(shown(f, "top1") for f in found), true, paper])
