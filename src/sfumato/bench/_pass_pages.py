@@ -124,7 +124,7 @@ def _opening(result: Row) -> str:
     return (
         f"NAG in per cent: 0 is guessing, 100 the same attack on unprotected records. Mean and "
         f"standard deviation over up to {seeds} seeds; settings were fixed before on a validation "
-        f"part of the training records with another seed, but for one thing: {SECOND_LOOK} "
+        f"part of the training records with another seed, but for three things: {SECOND_LOOK} "
         "The exact attacker knows the whole channel, the trained one is the probing attack; other "
         "methods and other combinations ran with one seed. The papers' numbers are on other features "
         "(HuBERT) or other data (Motion Sense, CelebA): the pattern compares, the digits do not."
