@@ -94,6 +94,8 @@ def bars(
         axes.set(title=title, ylabel=y)
         if logarithmic:
             axes.set_yscale("log")
+        elif min(map(min, series.values())) >= 0:
+            axes.set_ylim(bottom=0)  # an interval may reach below what a bar can
 
     return _drawn((max(5.2, 0.5 * len(groups) + 1.5), 3.2), draw)
 
