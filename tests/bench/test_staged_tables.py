@@ -20,6 +20,7 @@ from sfumato.bench._cells import Cells
 from sfumato.bench._maskdp_page import ROWS, verdict
 from sfumato.bench._staged_backbone import FRAMES, JOINTS, PoseViT
 from sfumato.bench._summary import markdown, mean_and_error, shown
+from sfumato.privacy import format_epsilon
 from sfumato.stage import Staging
 
 torch.set_num_threads(1)
@@ -148,7 +149,8 @@ def test_every_private_row_promises_what_was_asked(masked: dict[str, Any]) -> No
 def test_the_published_batch_is_shown_with_its_true_epsilon(masked: dict[str, Any]) -> None:
     for cell in masked["published"]:
         assert cell["epsilon"] > cell["asked"]
-        assert f"| {cell['asked']:g} | {cell['epsilon']:.3g} |" in maskdp.page(masked)
+        true = format_epsilon(cell["epsilon"])
+        assert f"| {cell['asked']:g} | {true} |" in maskdp.page(masked)
 
 
 def test_unequal_classes_are_unequal() -> None:
