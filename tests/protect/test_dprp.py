@@ -442,6 +442,11 @@ def test_the_card_of_the_published_noise_shows_what_it_gives_for_every_unit() ->
         assert other.epsilon > 8
         if other.unit != promise.unit:
             assert f"epsilon {format_epsilon(other.epsilon)} for {other.unit}" in listed
+    said = [line for line in made.remarks(SHAPE) if "really gives epsilon" in line]
+    assert len(said) == len(made.true_promises(SHAPE))
+    for line in said:
+        assert "relation replace, delta" in line
+        assert "released once, accountant analytic-gaussian" in line
     assert "pixels(16, frames=1)" in listed
     assert "video" in listed
 

@@ -168,8 +168,10 @@ def _train_all(out: Path, summary: Summary, force: bool, say: Say) -> None:
             target = out / f"{name.lower()}.safetensors"
             save_model(run, plan, target, method=name.lower(), force=force)
             summary.files.append(target.name)
-            made |= {"output": target.name, "proven": True, "promise": run.guarantee.to_json(),
-                     "words": repr(run.guarantee)}  # fmt: skip
+            promise = run.guarantee
+            assert isinstance(promise, Guarantee)
+            made |= {"output": target.name, "proven": True, "promise": promise.to_json(),
+                     "words": f"epsilon {format_epsilon(promise.epsilon)}, {plan.terms}"}  # fmt: skip
         accuracy = _accuracy(model, held_out)
         summary.trainings.append(made | {"held_out_accuracy": accuracy})
         say(f"   {name}: {100 * accuracy:.1f} % of held-out clips right")

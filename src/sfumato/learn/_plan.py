@@ -28,6 +28,8 @@ from sfumato.privacy import (
     calibrate_dpsgd,
 )
 
+# what epsilons of a sound plan are computed and calibrated by
+_ACCOUNTANT = "pld"
 _UNITS_WITHOUT_VIEW = {UnitKind.RECORD, UnitKind.CLIP, UnitKind.VIDEO, UnitKind.PERSON}
 
 
@@ -155,7 +157,7 @@ class Plan:
         if self.as_published:  # the papers: add-remove, RDP
             relation, accountant = Relation.ADD_REMOVE, "rdp"
         else:
-            relation, accountant = self.relation, "pld"
+            relation, accountant = self.relation, _ACCOUNTANT
         return calibrate_dpsgd(
             self.epsilon, self.delta, self.sampling_rate, self.steps, relation, accountant
         )
@@ -197,7 +199,7 @@ class Plan:
             relation=self.relation,
             delta=self.delta if self.is_private else 0.0,
             event=self.event,
-            accountant="pld",
+            accountant=_ACCOUNTANT,
             assumptions=self._assumptions(),
             not_covered=self._not_covered(),
             public=self._public(),
@@ -209,7 +211,7 @@ class Plan:
         sampler = "one Poisson batch for both streams" if self.as_published else "Poisson sampling"
         return (
             f"unit {self.unit}, relation {self.relation.value}, delta {self.delta:g}, {sampler}, "
-            "accountant pld"
+            f"accountant {_ACCOUNTANT}"
         )
 
     @property

@@ -195,7 +195,7 @@ class VideoDprp(UnitMethod):
         # whoever reads the card of the paper's noise shall see what it gives for every unit
         others = tuple(
             f"what the paper promises: the same noise gives epsilon {format_epsilon(each.epsilon)} "
-            f"for {each.unit}"
+            f"for {each.unit} ({_terms(each)})"
             for each in self.true_promises(shape)
             if each.unit != self.unit
         )
@@ -263,8 +263,8 @@ class VideoDprp(UnitMethod):
             )
         if self.calibration == "published":
             said += [
-                f"The published noise really gives epsilon {format_epsilon(each.epsilon)} at delta "
-                f"{each.delta:g} for {each.unit}."
+                f"The published noise really gives epsilon {format_epsilon(each.epsilon)} for "
+                f"{each.unit} ({_terms(each)})."
                 for each in self.true_promises(shape)
             ]
         return said
@@ -303,3 +303,11 @@ def random_basis(name: str, height: int, width: int, k: int) -> Srht | GaussianP
     generator = np.random.Generator(np.random.Philox(key=_MATRIX_KEY))
     kind = Srht if name == "srht" else GaussianProjection
     return kind(height, width, block=1, k=k, generator=generator)
+
+
+def _terms(promise: Guarantee) -> str:
+    """What an epsilon is about, beside its unit."""
+    return (
+        f"relation {promise.relation.value}, delta {promise.delta:g}, every recording released once, "
+        f"accountant {promise.accountant}"
+    )
