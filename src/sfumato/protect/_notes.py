@@ -49,22 +49,23 @@ class Written:
     payload: dict[str, Any] = field(default_factory=dict)
 
 
+def _on_the_recording(method: Method) -> Method:
+    """Of a chain its first stage: a later one sees what the stages before it made."""
+    return _on_the_recording(method.stages[0]) if isinstance(method, Chain) else method
+
+
 def region_of(method: Method) -> Region | None:
-    """The region whose people a method looked for: of a chain, that of its first stage."""
-    if isinstance(method, Hiding | Limited):
-        return method.region
-    if isinstance(method, Chain):
-        # a later stage sees what the stages before it made, not the recording
-        return region_of(method.stages[0])
-    return None
+    """The region whose people a method looked for."""
+    looking = _on_the_recording(method)
+    return looking.region if isinstance(looking, Hiding | Limited) else None
 
 
 def _watchers(method: Method) -> list[Watcher] | None:
     """Who is told what was found on the original frames; None where nobody is looked for."""
-    first = method.stages[0] if isinstance(method, Chain) else method
-    if isinstance(first, Avatar):
-        return first.watchers
-    region = region_of(first)
+    looking = _on_the_recording(method)
+    if isinstance(looking, Avatar):
+        return looking.watchers
+    region = region_of(looking)
     return None if region is None else region.watchers
 
 

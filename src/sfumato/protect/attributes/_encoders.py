@@ -86,10 +86,7 @@ class WhitenedMLP(Encoder):
             nn.Dropout(dropout),
             nn.Linear(width, dimension),
         )
-        last = self.body[-1]
-        assert isinstance(last, nn.Linear)
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
+        _answer_zero(self.body)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -107,6 +104,14 @@ class WhitenedMLP(Encoder):
         start = functional.pad(whitened, (0, self.dimension - self.components))
         result: Tensor = start + self.body(whitened)
         return result
+
+
+def _answer_zero(body: nn.Sequential) -> None:
+    """Until it has learnt something, a perceptron adds nothing to where the encoder starts."""
+    last = body[-1]
+    assert isinstance(last, nn.Linear)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
 
 
 def whitening(centred: Tensor, components: int, rows: int = 6000) -> Tensor:
@@ -167,10 +172,7 @@ class ErasedMLP(Encoder):
             nn.Dropout(dropout),
             nn.Linear(width, dimension),
         )
-        last = self.body[-1]
-        assert isinstance(last, nn.Linear)
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
+        _answer_zero(self.body)
 
     @property
     def settings(self) -> dict[str, Any]:
