@@ -12,10 +12,24 @@ import pytest
 import torch
 
 from sfumato.bench import _pose_models, pose
-from sfumato.bench._pose_fit import SIZE, People, loosened, score
-from sfumato.bench._pose_grid import CLIP_NORMS, DELTA, DP_METHODS, EPSILONS, Setting, grid
+from sfumato.bench._pose_fit import SIZE, People, fit, loosened, score
+from sfumato.bench._pose_grid import (
+    CLIP_NORMS,
+    DELTA,
+    DP_METHODS,
+    EPSILONS,
+    EVERYTHING,
+    HEAD,
+    LAST_STAGE,
+    NORMS,
+    SCRATCH,
+    Setting,
+    Task,
+    grid,
+    starting_model,
+)
 from sfumato.bench._pose_pages import ORDERS, orders
-from sfumato.data import LSP, mirror_order, staged_people
+from sfumato.data import LSP, ArrayRecords, mirror_order, staged_people
 from sfumato.errors import SfumatoError
 
 
@@ -60,12 +74,13 @@ def test_score_counts_joints_within_a_fifth_of_the_torso() -> None:
     assert scores["knee"] == 100
 
 
-def test_the_grid_is_the_papers_and_seeds_are_at_its_ends() -> None:
+def test_the_grid_is_the_papers_and_begins_with_the_ends_of_epsilon() -> None:
     settings = grid(3)
-    once = {(s.method, s.epsilon, s.clip_norm) for s in settings if s.seed == 0}
-    assert once == {(m, e, c) for m in DP_METHODS for e in EPSILONS for c in CLIP_NORMS}
-    assert {s.epsilon for s in settings if s.seed} == {0.2, 0.8}
-    assert len({s.key for s in settings}) == len(settings)
+    for seed in range(3):
+        once = {(s.method, s.epsilon, s.clip_norm) for s in settings if s.seed == seed}
+        assert once == {(m, e, c) for m in DP_METHODS for e in EPSILONS for c in CLIP_NORMS}
+    assert {s.epsilon for s in settings[: len(settings) // 2]} == {0.2, 0.8}
+    assert len({s.key for s in settings}) == len(settings) == 144
     assert Setting("sgd").key != Setting("sgd", rate=0.2).key
 
 
@@ -142,12 +157,73 @@ def test_without_data_it_says_so_and_wrong_parts_are_named() -> None:
         pose.run(parts="everything")
 
 
+def test_strategies_train_what_they_say() -> None:
+    for backbone, norm, deep in (
+        (pose.STRONG, torch.nn.BatchNorm2d, "backbone.backbone.deep"),
+        (pose.PAPERS, torch.nn.LayerNorm, "backbone.stages.3"),
+    ):
+        model = _pose_models.fresh(backbone)
+        nobody = ArrayRecords(np.zeros((1, 1)), np.zeros(1))
+        task = Task(model, backbone, nobody, nobody, nobody, Path())
+        late = {id(p) for step in model.steps() if step.name.startswith((deep, "head"))
+                for part in step.modules for p in part.parameters()}  # fmt: skip
+        places = {id(p): name for name, p in model.named_parameters()}
+        late_names = {places[i] for i in late}
+        norms = {f"{name}.{p}" for name, m in model.named_modules() if isinstance(m, norm)
+                 for p in ("weight", "bias")}  # fmt: skip
+
+        def trained(strategy: str, task: Task = task) -> set[str]:
+            found = starting_model(task, strategy).named_parameters()
+            return {name for name, p in found if p.requires_grad}
+
+        assert trained(HEAD) == {n for n in places.values() if n.startswith("head.")}
+        assert trained(LAST_STAGE) == late_names
+        assert trained(NORMS) == late_names | norms
+        assert norms - late_names  # or the line before says nothing
+        assert trained(EVERYTHING) == set(places.values()) == trained(SCRATCH)
+
+
+def test_a_cycle_cut_in_two_keeps_its_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = staged_people(4, seed=9)
+    people = People(list(found.x), found.y[:, 0])
+    rates: list[float] = []
+    plain = torch.optim.AdamW.step
+
+    def noted(self: torch.optim.AdamW, *_: object) -> object:
+        rates.append(self.param_groups[0]["lr"])
+        return plain(self)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", noted)
+
+    def rates_of(span: tuple[float, float]) -> list[float]:
+        rates.clear()
+        fit(_Small(), people, epochs=20, rate=1e-2, turn=5.0, seed=0, batch=2,
+                         span=span, say=lambda _: None)  # fmt: skip
+        return list(rates)
+
+    whole = rates_of((0.0, 1.0))
+    assert len(whole) == 40
+    assert rates_of((0.0, 0.5)) == whole[:20]
+    assert rates_of((0.5, 1.0))[1:] == whole[21:]
+
+
+class _Small(torch.nn.Module):
+    """Logits that do not look at the picture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logits = torch.nn.Parameter(torch.zeros(14, 2 * sum(SIZE)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.logits.expand(len(x), -1, -1)
+
+
 def test_training_helpers_leave_the_frozen_part_alone() -> None:
     model = _pose_models.fresh(pose.STRONG)
     _pose_models.train_after(model, 6)
     before = {name: p.clone() for name, p in model.named_parameters()}
     people = staged_people(4, seed=9)
-    _pose_models.fit(model, People(list(people.x), people.y[:, 0]), epochs=1, rate=1e-2, turn=5.0,
+    fit(model, People(list(people.x), people.y[:, 0]), epochs=1, rate=1e-2, turn=5.0,
                      seed=0, batch=2, say=lambda _: None)  # fmt: skip
     frozen = {id(p) for step in model.steps()[:6] for m in step.modules for p in m.parameters()}
     for name, p in model.named_parameters():

@@ -94,16 +94,24 @@ def fit(
     seed: int,
     batch: int = 32,
     averaged: float = 0.99,
+    span: tuple[float, float] = (0.0, 1.0),
     say: Callable[[str], None] = print,
 ) -> None:
-    """AdamW with one cycle of the rate; the weights end as their moving average."""
+    """AdamW with one cycle of the rate; the weights end as their moving average.
+
+    ``span`` is the part of the cycle to go through, so that a long one can be cut and kept.
+    """
     rng = np.random.default_rng(seed)
     trained = [p for p in model.parameters() if p.requires_grad]
-    steps = max(1, round(epochs * len(people) / batch))
+    total = max(1, round(epochs * len(people) / batch))
+    first, last = (round(share * total) for share in span)
+    steps = last - first
     optimizer = torch.optim.AdamW(trained, rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, rate, total_steps=steps, pct_start=0.1
+        optimizer, rate, total_steps=total, pct_start=0.1
     )
+    # from its second step on, a later span has the rate of its place in the cycle
+    schedule.last_epoch += first
     mean = [p.detach().clone() for p in trained]
     order: list[int] = []
     model.train()

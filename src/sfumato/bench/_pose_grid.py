@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from sfumato.bench._pose_fit import People, pose_loss, predict, score
-from sfumato.bench._pose_models import fresh, train_after
+from sfumato.bench._pose_models import before_last_stage, fresh, train_after, train_norms
 from sfumato.data import ArrayRecords
 from sfumato.learn import (
     METHODS,
@@ -43,7 +43,8 @@ PUBLIC_SAMPLES, RANK = 100, 50
 PSI = LowFrequency(16, 16.0)
 
 # what trains, and how many steps of the model stay frozen in front of it
-HEAD, LAST_STAGE, EVERYTHING, SCRATCH = "head", "last stage", "everything", "from scratch"
+HEAD, LAST_STAGE, NORMS = "head", "last stage", "last stage and norms"
+EVERYTHING, SCRATCH = "everything", "from scratch"
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,11 @@ def starting_model(task: Task, strategy: str) -> PoseNet:
         model.requires_grad_(True)
         return model
     model = copy.deepcopy(task.model)
-    steps = len(model.steps())
-    frozen = {HEAD: steps - 1, LAST_STAGE: steps - 2, EVERYTHING: 0}[strategy]
-    train_after(model, frozen)
+    last = before_last_stage(model)
+    frozen = {HEAD: len(model.steps()) - 1, LAST_STAGE: last, NORMS: last, EVERYTHING: 0}
+    train_after(model, frozen[strategy])
+    if strategy == NORMS:
+        train_norms(model)
     return model
 
 
@@ -219,9 +222,9 @@ def some_public(people: People, count: int = PUBLIC_SAMPLES) -> ArrayRecords:
 def grid(
     seeds: int, methods: tuple[str, ...] = DP_METHODS, strategy: str = HEAD, **more: Any
 ) -> list[Setting]:
-    """The paper's grid: both ends of epsilon first, then what lies between, then more seeds."""
+    """The paper's grid: both ends of epsilon with every seed first, then what lies between."""
     ends = (EPSILONS[-1], EPSILONS[0])
-    rounds = [(0, ends), (0, EPSILONS[1:-1]), *((seed, ends) for seed in range(1, seeds))]
+    rounds = [(seed, some) for some in (ends, EPSILONS[1:-1]) for seed in range(seeds)]
     return [
         Setting(method, epsilon, clip_norm, seed, strategy, **more)
         for seed, epsilons in rounds

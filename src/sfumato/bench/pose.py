@@ -23,7 +23,7 @@ from sfumato.bench._pose_grid import (
     DP_METHODS,
     EPSILONS,
     EVERYTHING,
-    LAST_STAGE,
+    NORMS,
     PSI,
     SCRATCH,
     Setting,
@@ -32,7 +32,7 @@ from sfumato.bench._pose_grid import (
     measure,
     some_public,
 )
-from sfumato.bench._pose_models import RECIPES, leeds, public_model, staged, without_promise
+from sfumato.bench._pose_models import leeds, public_model, staged, without_promise
 from sfumato.bench._pose_noise import noises
 from sfumato.bench._pose_pages import HELPED, figures, page, words
 from sfumato.bench._pose_pictures import save_pictures
@@ -55,7 +55,7 @@ class Scale:
     share: float = 1.0
     records: int = 1000
     epochs: float = 25
-    fine_tuned: float = 22
+    fine_tuned: float = 72
     batch: int = 250
     few: float = 1.0  # epochs of the strategies that cannot be cached
 
@@ -71,13 +71,12 @@ def run(
     seeds: int = 3,
     epochs: float | None = None,
     minutes: float | None = None,
-    rounds: int = 3,
     parts: str | None = None,
     pictures: str | None = None,
 ) -> dict[str, Any]:
     """``data`` is LSP's folder. Every cell is kept as soon as it is done; ``parts`` names some of
     baselines, grid, fine-tuned, subspace, helps, strategies, second, speed; ``epochs`` may be fewer than the
-    paper's 25; ``rounds`` of fine-tuning without a promise; after ``minutes`` no further cell is begun; ``pictures`` is a folder for the paper's Figures 3 and 4f, which show people of LSP.
+    paper's 25; after ``minutes`` no further cell is begun; ``pictures`` is a folder for the paper's Figures 3 and 4f, which show people of LSP.
     """
     asked = parts.split(",") if parts else list(PARTS)
     unknown = [name for name in asked if name not in PARTS]
@@ -95,7 +94,6 @@ def run(
     made_of = {"size": SIZE, "staged": scale.staged, "share": scale.share, "records": scale.records}
     cells = Cells("pose", made_of, keep)
     table = _Table(cells, scale, data, 1 if quick else seeds, quick)
-    table.rounds = 1 if quick else rounds
     table.deadline = time.monotonic() + 60 * (math.inf if minutes is None else minutes)
     result |= {"records": table.size("train"), "test": table.size("test"), "noise": noises(scale)}
     for name in asked:
@@ -118,7 +116,7 @@ class _Table:
         self.cells, self.scale, self.seeds, self.quick = cells, scale, seeds, quick
         self.data = data
         self._tasks: dict[str, Task] = {}
-        self.deadline, self.left_out, self.rounds = math.inf, 0, 1
+        self.deadline, self.left_out = math.inf, 0
 
     # read when a cell is to be measured: a table whose cells are all kept needs none of them
 
@@ -163,7 +161,9 @@ class _Table:
             case "second":
                 return self._second()
             case _:
-                return self._done("speed", lambda: speeds(self.task(STRONG), self.quick))
+                return self._done(
+                    "speed of four cuts", lambda: speeds(self.task(STRONG), self.quick)
+                )
 
     def _plain(self, method: str, **more: Any) -> Setting:
         return Setting(method, batch=self.scale.batch, epochs=self.scale.epochs, **more)
@@ -208,21 +208,17 @@ class _Table:
         return [*self._before(backbone), *self._cells(settings, backbone)]
 
     def _fine_tuned(self) -> list[Row]:
-        """All layers that staged people trained, on LSP, without any promise: a row a round."""
-        rows = [self._round(number) for number in range(1, self.rounds + 1)]
-        return [row for row in rows if row is not None]
+        """What the private pictures give a model that promises nothing."""
 
-    def _round(self, rounds: int) -> Row | None:
         def look() -> Row:
             task = self.task(STRONG)
-            model, frozen = copy.deepcopy(task.model), RECIPES[STRONG].frozen
-            without_promise(model, self.private, self.cells.folder, frozen=frozen,
-                            epochs=self.scale.fine_tuned, rounds=rounds)  # fmt: skip
+            model, epochs = copy.deepcopy(task.model), self.scale.fine_tuned
+            without_promise(model, self.private, self.cells.folder, epochs=epochs)
             model.requires_grad_(True)  # nothing of it is the public model's: score all of it
-            return {"backbone": STRONG, "frozen_steps": frozen,
-                    "epochs": rounds * self.scale.fine_tuned, "pck": task.score(model)}  # fmt: skip
+            return {"backbone": STRONG, "epochs": epochs, "pck": task.score(model)}
 
-        return self._done(f"{STRONG}/fine-tuned/{self.scale.fine_tuned:g} x {rounds}", look)
+        row = self._done(f"{STRONG}/fine-tuned/{self.scale.fine_tuned:g} in one cycle", look)
+        return [] if row is None else [row]
 
     def _helps(self) -> list[Row]:
         """One thing changed at a time, at the largest clip norm, where noise weighs most."""
@@ -239,17 +235,20 @@ class _Table:
         return self._cells(
             replace(self._plain(method, epsilon=epsilon, clip_norm=0.01),
                     strategy=strategy, epochs=self.scale.few)
-            for strategy in (LAST_STAGE, EVERYTHING, SCRATCH)
-            for epsilon in (EPSILONS[0], EPSILONS[-1])
-            for method in ("dp-sgd", "feature-projective")
+            # the two ends of what projection and features do first
+            for methods in (("dp-sgd", "feature-projective"), ("projected", "feature"))
+            for strategy in (NORMS, EVERYTHING, SCRATCH)
+            for epsilon in (EPSILONS[-1], EPSILONS[0])
+            for method in methods
         )  # fmt: skip
 
     def _second(self) -> list[Row]:
         """The paper's own backbone, which no package index has weights for."""
         private = [
-            self._plain(method, epsilon=epsilon, clip_norm=0.01)
-            for method in DP_METHODS
+            self._plain(method, epsilon=epsilon, clip_norm=clip_norm)
+            for clip_norm in (0.1, 0.01)
             for epsilon in (EPSILONS[0], EPSILONS[-1])
+            for method in DP_METHODS
         ]
         free = [self._plain(method) for method in ("public-only", "sgd")]
         return [*self._before(PAPERS), *self._cells([*free, *private], PAPERS)]

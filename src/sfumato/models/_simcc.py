@@ -5,6 +5,8 @@ Targets, loss and decoding are functions of tensors; the head turns a feature ma
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -87,12 +89,29 @@ def soft_labels(coordinate: Tensor, bins: int, split: float, sigma: float) -> Te
     Each row sums to one; ``sigma`` is in bins and 0 gives the one-hot target. Coordinates outside the
     picture are the caller's to leave out (weight zero); here they are clamped to its border.
     """
-    centre = (coordinate * split).round().clamp(0, bins - 1)
-    distance = torch.arange(bins, device=coordinate.device) - centre[..., None]
-    if sigma == 0:
-        return (distance == 0).to(coordinate.dtype)
-    weight = torch.exp(-distance.square() / (2 * sigma**2))
-    return weight / weight.sum(-1, keepdim=True)
+    labels, _ = _labels_by_centre(bins, sigma, coordinate.dtype, coordinate.device)
+    return labels[_centre(coordinate, bins, split)]
+
+
+def _centre(coordinate: Tensor, bins: int, split: float) -> Tensor:
+    return (coordinate * split).round().clamp(0, bins - 1).long()
+
+
+@lru_cache(maxsize=16)
+def _labels_by_centre(
+    bins: int, sigma: float, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """The targets for every centre there is, and the sum of p log p of each: both are looked up,
+    because a loss that draws its Gaussians anew spends a third of its time on them."""
+    with torch.inference_mode(False), torch.no_grad():
+        places = torch.arange(bins, device=device, dtype=dtype)
+        distance = places - places[:, None]
+        if sigma == 0:
+            labels = (distance == 0).to(dtype)
+        else:
+            weight = torch.exp(-distance.square() / (2 * sigma**2))
+            labels = weight / weight.sum(-1, keepdim=True)
+        return labels, torch.special.xlogy(labels, labels).sum(-1)
 
 
 def simcc_loss(
@@ -112,9 +131,10 @@ def simcc_loss(
     total = torch.zeros(logits.shape[0], dtype=logits.dtype, device=logits.device)
     weight = visible.to(logits.dtype)
     for axis, part in enumerate(split_axes(logits, x_bins)):
-        target = soft_labels(joints[..., axis], part.shape[-1], split, sigma).to(logits.dtype)
-        entropy = torch.special.xlogy(target, target).sum(-1)
-        divergence = entropy - (target * part.log_softmax(-1)).sum(-1)
+        bins = part.shape[-1]
+        labels, entropy = _labels_by_centre(bins, sigma, logits.dtype, logits.device)
+        centre = _centre(joints[..., axis], bins, split)
+        divergence = entropy[centre] - (labels[centre] * part.log_softmax(-1)).sum(-1)
         total = total + (divergence * weight).sum(1)
     return total / (2 * weight.sum(1).clamp(min=1))
 
