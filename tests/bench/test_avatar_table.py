@@ -86,13 +86,14 @@ def row(**changes: Any) -> dict[str, Any]:
         "frames with an original face left": 0, "identity distance": 0.8, "pose agreement": 0.9,
         "ghost share": 0.1, "frames a second": 2.0, "frames a CPU second": 4.0,
         "finding CPU ms": 100.0, "erasing CPU ms": 30.0, "fitting, drawing, merging CPU ms": 50.0,
-        "vectors": [[0.0, 0.0]],
+        "last look CPU ms": 10.0, "frames greyed by the last look": 1,
+        "vectors": [[0.0, 0.0]], "avatar vectors": [],
     } | changes  # fmt: skip
 
 
 def test_real_clips_are_summed_up() -> None:
     rows = [
-        row(),
+        row(**{"avatar vectors": [[9.0, 12.0]]}),
         row(vectors=[[3.0, 4.0]], **{"frames with an original face left": 2, "people": 3}),
         row(vectors=[], **{"identity distance": None, "pose agreement": None, "ghost share": 0.3}),
         # faces of ten pixels: whose they are cannot be told
@@ -106,7 +107,9 @@ def test_real_clips_are_summed_up() -> None:
     found = table.together(rows)
     assert found["identity distance, nearest clip"] == 0.8
     assert found["identity distance, strangers"] == 5.0  # of different clips, never of one
+    assert found["identity distance, avatar to other people"] == pytest.approx(10.0)
     assert found["frames with an original face left"] == 2
+    assert found["frames greyed by the last look"] == 4
     assert (found["clips"], found["refused"], found["single-person clips"]) == (4, 1, 2)
     assert found["largest ghost share"] == 0.3
     assert found["pose agreement"] == pytest.approx(0.9)
@@ -123,3 +126,15 @@ def test_a_ghost_is_seen_by_its_outline_and_a_floor_taken_for_a_person_is_none()
     outline[:, 35:] = 0
     assert ghost_share(empty, avatars, lambda image: outline) == 0.5
     assert ghost_share(empty, np.zeros_like(avatars), lambda image: outline) is None
+
+
+def test_what_is_left_of_a_person_is_counted_in_all_and_in_the_worst_frame() -> None:
+    before = np.full((2, 10, 10, 3), 100, np.uint8)
+    after, person = before.copy(), np.zeros((2, 10, 10), bool)
+    person[:, :4] = True
+    after[0, :4] = 30  # gone
+    after[1, :3] = 104  # as it was, but for what a codec does
+    after[1, 3] = 30
+    left = stage.left_as_it_was(before, after, person)
+    assert left["person left share"] == pytest.approx(3 / 8)
+    assert left["person left share, worst frame"] == pytest.approx(3 / 4)

@@ -12,14 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import people
-from sfumato.bench._avatar_stage import timed
+from sfumato.bench._avatar_stage import UNCHANGED, timed
 from sfumato.body import Light
 from sfumato.media import Frame, open_video
 from sfumato.protect.video._output_check import is_one_of
-from sfumato.protect.video.avatar import Avatar, Erased, Found, Rules, erase, replace
+from sfumato.protect.video.avatar import (
+    Avatar,
+    Erased,
+    Found,
+    LastLook,
+    Rules,
+    erase,
+    replace,
+    without,
+)
 
-JUDGE = "blazeface-short"  # took no part in finding
-_UNCHANGED = 8  # grey levels, largest of the three channels
+JUDGE = "blazeface-short"  # took no part in finding; the method's own last look uses it too
 _PERSON = 0.5  # probability above which the segmenter calls a pixel a person
 _MAIN = [11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
 _NEAR = 0.2  # of the torso
@@ -36,6 +44,7 @@ class Eyes:
         self.segmenter = people.person_segmenter("selfie")
         self.poses = people.pose_estimator("blazepose")
         self.identity = people.face_embedder("dlib")
+        self.last_look = LastLook()
 
 
 def judged_clip(
@@ -43,7 +52,8 @@ def judged_clip(
 ) -> dict[str, Any]:
     """The measures of the first ``frames`` frames of one clip.
 
-    ``vectors`` are embeddings of the original faces: they stay in the notes of the run.
+    ``vectors`` and ``avatar vectors`` are embeddings of the original faces and of those that stand for
+    them: they stay in the notes of the run.
     """
     with open_video(clip, tolerant=True) as reader:
         given = list(islice(reader, frames))
@@ -62,6 +72,9 @@ def judged_clip(
         lambda: replace(images, found, chosen, Rules(), Light(), eraser=watched)
     )
     count, eyes = len(images), opened()
+    seen, look_wall, look_cpu = timed(lambda: eyes.last_look.left(images, made.frames, made.public))
+    made = without(made, seen, Rules())
+    wall, all_cpu = find_wall + wall + look_wall, find_cpu + cpu + look_cpu
     alone = _alone(found)
     return {
         "clip": clip.name,
@@ -72,11 +85,13 @@ def judged_clip(
         "pose agreement": _agreement(given, made.frames, eyes) if alone else None,
         "ghost share": ghost_share(made.erased.frames, made.public, eyes.segmenter.segment),
         "greyed share": float(made.blanked.mean()),
-        "frames a second": count / (find_wall + wall),
-        "frames a CPU second": count / (find_cpu + cpu),
+        "frames greyed by the last look": int(seen.any((1, 2)).sum()),
+        "frames a second": count / wall,
+        "frames a CPU second": count / all_cpu,
         "finding CPU ms": 1000 * find_cpu / count,
         "erasing CPU ms": 1000 * spent[0] / count,
         "fitting, drawing, merging CPU ms": 1000 * (cpu - spent[0]) / count,
+        "last look CPU ms": 1000 * look_cpu / count,
     }
 
 
@@ -88,10 +103,10 @@ def _alone(found: Found) -> bool:
 def _faces(before: Any, after: Any, eyes: Eyes) -> dict[str, Any]:
     """Original faces that are left, and how far the new faces are from the ones they stand for."""
     left = shown = 0
-    apart, vectors = [], []
+    apart, vectors, others = [], [], []
     for original, output in zip(before, after, strict=True):
         height, width = original.shape[:2]
-        same = np.abs(original.astype(np.int16) - output).max(axis=-1) <= _UNCHANGED
+        same = np.abs(original.astype(np.int16) - output).max(axis=-1) <= UNCHANGED
         boxes = eyes.faces.detect(output)
         theirs = eyes.faces.detect(original)
         # an avatar has a face too: the original's is one that still stands there as it was; and a box
@@ -104,16 +119,18 @@ def _faces(before: Any, after: Any, eyes: Eyes) -> dict[str, Any]:
         for face in theirs:
             vector = eyes.identity.embed(original, face)
             vectors.append(vector)
-            near = [box for box in boxes if people.iou(box, face) > 0.2]
-            apart += [
-                float(np.linalg.norm(vector - eyes.identity.embed(output, box))) for box in near
+            near = [
+                eyes.identity.embed(output, box) for box in boxes if people.iou(box, face) > 0.2
             ]
+            others += near
+            apart += [float(np.linalg.norm(vector - other)) for other in near]
     return {
         "frames with a face": shown,
         "frames with an original face left": left,
         "identity distance": float(np.mean(apart)) if apart else None,
         "faces compared": len(apart),
         "vectors": [vector.tolist() for vector in vectors[::8]],
+        "avatar vectors": [vector.tolist() for vector in others[::8]],
     }
 
 

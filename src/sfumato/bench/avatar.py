@@ -10,7 +10,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any, Literal
 
@@ -80,7 +80,7 @@ def run(
         "staged clips": len(rows),
         "staged": means(rows),
         "worst staged clip": worst(rows),
-        "clips": [{k: v for k, v in row.items() if k != "vectors"} for row in real],
+        "clips": [{k: v for k, v in row.items() if "vectors" not in k} for row in real],
     }
     if real:
         result["real"] = together(real)
@@ -154,12 +154,8 @@ def together(rows: Sequence[Row]) -> dict[str, Any]:
     """What the real clips say as one."""
     fine = [row for row in rows if "refused" not in row]
     told = [row for row in fine if int(row["size"].partition("x")[2]) >= _LEAST_LINES]
-    strangers = [
-        float(np.linalg.norm(np.subtract(a, b)))
-        for one, two in combinations([row["vectors"] for row in told if row["vectors"]], 2)
-        for a in one
-        for b in two
-    ]
+    strangers = _apart((one["vectors"], two["vectors"]) for one, two in combinations(told, 2))
+    mistaken = _apart((one["vectors"], two["avatar vectors"]) for one, two in permutations(told, 2))
     compared = [row for row in told if row["identity distance"] is not None]
     alone = [row["pose agreement"] for row in fine if row["pose agreement"] is not None]
     small = [row for row in fine if row["size"] in {"320x240", "320x180"} and row["people"] == 1]
@@ -172,12 +168,16 @@ def together(rows: Sequence[Row]) -> dict[str, Any]:
         "frames with an original face left": sum(
             row["frames with an original face left"] for row in fine
         ),
+        "frames greyed by the last look": sum(
+            row["frames greyed by the last look"] for row in fine
+        ),
         "identity distance, original to avatar": _mean(
             row["identity distance"] for row in compared
         ),
         "identity distance, nearest clip": min(
             (row["identity distance"] for row in compared), default=None
         ),
+        "identity distance, avatar to other people": _mean(mistaken),
         "identity distance, strangers": _mean(strangers),
         "identity distance, nearest twentieth of strangers": (
             float(np.percentile(strangers, 5)) if strangers else None
@@ -192,9 +192,16 @@ def together(rows: Sequence[Row]) -> dict[str, Any]:
         ),
         "CPU ms a frame": {
             name: _mean(row[f"{name} CPU ms"] for row in small or fine)
-            for name in ("finding", "erasing", "fitting, drawing, merging")
+            for name in ("finding", "erasing", "fitting, drawing, merging", "last look")
         },
     }
+
+
+def _apart(pairs: Iterable[tuple[list[list[float]], list[list[float]]]]) -> list[float]:
+    """Distances of every vector of one from every vector of the other."""
+    return [
+        float(np.linalg.norm(np.subtract(a, b))) for one, two in pairs for a in one for b in two
+    ]
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -52,12 +52,12 @@ def _left_in(
         in_parts = known is not None and hasattr(after, "detect_near")
         if in_parts and not people.look_near(after, output, known or ()):
             continue
-        left = _each(after, output)
+        left = each_find(after, output)
         if not left:
             continue
         before = before or face_detector(first)
-        sure = _each(before, original)
-        there = [*sure, *credible(_each(after, original), sure)]
+        sure = each_find(before, original)
+        there = [*sure, *credible(each_find(after, original), sure)]
         open_faces = [
             face
             for face in there
@@ -67,7 +67,7 @@ def _left_in(
             yield number, open_faces
 
 
-def _each(detector: people.FaceDetector, image: Image) -> list[people.Box]:
+def each_find(detector: people.FaceDetector, image: Image) -> list[people.Box]:
     """What every part of a united detector finds: a box around two finds may be like neither."""
     parts = getattr(detector, "parts", (detector,))
     return [box for part in parts for box in part.detect(image)]

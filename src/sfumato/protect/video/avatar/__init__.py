@@ -5,8 +5,9 @@ from sfumato.protect.video.avatar._cover import Cover, cover, unreplaced
 from sfumato.protect.video.avatar._found import Finder, Found, Known, Track, place
 from sfumato.protect.video.avatar._imported import ImportedFinder
 from sfumato.protect.video.avatar._inpaint import Erased, background, erase
+from sfumato.protect.video.avatar._last_look import LastLook
 from sfumato.protect.video.avatar._layers import layer_paths, read_layers
-from sfumato.protect.video.avatar._replace import Replaced, Rules, merge, replace
+from sfumato.protect.video.avatar._replace import Replaced, Rules, merge, replace, without
 
 __all__ = [
     "NOT_COVERED",
@@ -17,6 +18,7 @@ __all__ = [
     "Found",
     "ImportedFinder",
     "Known",
+    "LastLook",
     "Replaced",
     "Rules",
     "Track",
@@ -29,4 +31,5 @@ __all__ = [
     "read_layers",
     "replace",
     "unreplaced",
+    "without",
 ]

@@ -23,8 +23,16 @@ from sfumato.protect.video.avatar._found import Finder
 from sfumato.protect.video.avatar._imported import ImportedFinder
 from sfumato.protect.video.avatar._inpaint import erase
 from sfumato.protect.video.avatar._inpainters import NEEDED, ImportedInpainting
+from sfumato.protect.video.avatar._last_look import LastLook
 from sfumato.protect.video.avatar._layers import LayerWriter, layer_paths
-from sfumato.protect.video.avatar._replace import Eraser, Refine, Replaced, Rules, replace
+from sfumato.protect.video.avatar._replace import (
+    Eraser,
+    Refine,
+    Replaced,
+    Rules,
+    replace,
+    without,
+)
 from sfumato.protect.video.avatar._tools import Part
 
 if TYPE_CHECKING:
@@ -86,6 +94,7 @@ class Avatar(Method):
     | edge case | what happens |
     | --- | --- |
     | a person found but not posed | that region is greyed out, or the run fails (``missed``) |
+    | a face of the recording in the output | greyed out there, or the run fails (``missed``) |
     | a person lost for some frames | still erased ``hold`` frames around, the avatar goes on |
     | nobody found | the recording is released unchanged, and the remarks say so beforehand |
     | longer than ``window`` frames, or large | worked on in windows; who replaces whom is kept |
@@ -148,6 +157,7 @@ class Avatar(Method):
         self._finder = finder
         self._bodies: tuple[SkinnedBody, ...] | None = None
         self._layers: LayerWriter | None = None
+        self._last_look = LastLook() if second_look else None
         # see what was found on the original frames: for previews and exports that stay private
         self.watchers: list[Watcher] = []
 
@@ -240,10 +250,13 @@ class Avatar(Method):
         rate = (len(given) - 1) / span if span > 0 else 25.0
         # who stands for whom is a secret permutation: it says nothing about the person
         chosen = [self.bodies[order[track.number % len(order)]] for track in found.tracks]
-        return replace(
-            np.stack(images), found, chosen, self._rules, Light(), rate=rate, eraser=eraser,
-            refiner=refiner,
-        )  # fmt: skip
+        frames = np.stack(images)
+        made = replace(
+            frames, found, chosen, self._rules, Light(), rate=rate, eraser=eraser, refiner=refiner
+        )
+        if self._last_look is None:
+            return made
+        return without(made, self._last_look.left(frames, made.frames, made.public), self._rules)
 
     def _refiner(self) -> Refine | None:
         if self._refinement is None:

@@ -50,7 +50,8 @@ class Found:
 class Finder(Protocol):
     """Finds people: bundled detectors, files made by other tools, or known truth."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def find(self, images: Sequence[Image]) -> Found: ...
 

@@ -8,6 +8,7 @@ recording through the pose only.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ from sfumato.protect.video.avatar._conditions import Figure
 from sfumato.protect.video.avatar._cover import Cover, cover, unreplaced
 from sfumato.protect.video.avatar._found import Found, outline
 from sfumato.protect.video.avatar._inpaint import Erased, erase
+from sfumato.protect.video.avatar._stayed import stayed
 
 Frames = npt.NDArray[np.uint8]
 Masks = npt.NDArray[np.bool_]
@@ -94,9 +96,11 @@ def replace(
     drawings, figures, errors = _drawn(found, bodies, rules, light, rate)
     painted = None if refiner is None else refiner(drawings, figures, found.camera)
     touched = np.stack([drawing.touched for drawing in drawings])
-    wanted = found.masks | touched | _outlines(found)
+    outlines = _outlines(found)
+    seen = stayed(frames, found.masks, outlines)
+    wanted = seen | touched | outlines
     hide = cover(wanted, hold=rules.hold, grow=rules.grow, feather=rules.feather)
-    left = unreplaced(found.masks, touched)
+    left = unreplaced(seen, touched)
     if left.any() and rules.missed == "fail":
         raise ProtectError(
             f"A person was found and could not be replaced in {int(left.any((1, 2)).sum())} frames: "
@@ -113,6 +117,23 @@ def replace(
         out[t] = merge(calm, drawing, None if painted is None else painted[t])
         public[t] = drawing.mask & hide.inside[t]
     return Replaced(out, public, hide, erased, blanked, errors)
+
+
+def without(made: Replaced, seen: Masks, rules: Rules) -> Replaced:
+    """What was made, without what is still ``seen`` (T, H, W) of people in it.
+
+    Public pixels are the renderer's whatever is seen in them: they stay as they are.
+    """
+    if not seen.any():
+        return made
+    if rules.missed == "fail":
+        raise ProtectError(
+            f"A face of the recording was found in {int(seen.any((1, 2)).sum())} frames of the output: "
+            "nothing was released. Use missed=blank to grey such regions out."
+        )
+    greyed = cover(seen, hold=rules.hold, grow=rules.grow, feather=0).inside & ~made.public
+    frames = np.where(greyed[..., None], np.uint8(_GREY), made.frames)
+    return dataclasses.replace(made, frames=frames, blanked=made.blanked | greyed)
 
 
 def merge(behind: Frames, drawing: Drawing, painted: Frames | None = None) -> Frames:
