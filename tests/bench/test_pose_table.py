@@ -28,7 +28,8 @@ from sfumato.bench._pose_grid import (
     grid,
     starting_model,
 )
-from sfumato.bench._pose_pages import ORDERS, orders
+from sfumato.bench._pose_orders import ORDERS, orders
+from sfumato.bench._pose_pages import JOINTS
 from sfumato.data import LSP, ArrayRecords, mirror_order, staged_people
 from sfumato.errors import SfumatoError
 
@@ -95,6 +96,54 @@ def test_orderings_are_differences_of_means() -> None:
     found = {(row["better"], row["worse"]): row["gap"] for row in orders({"grid": rows})}
     assert list(found) == list(ORDERS)
     assert list(found.values()) == pytest.approx([1, 9, -1])
+
+
+def test_the_page_says_from_numbers_what_holds_and_what_helps() -> None:
+    def cell(method: str, mean: float, **more: Any) -> dict[str, Any]:
+        pck = dict.fromkeys(JOINTS, mean)
+        return {"method": method, "pck": pck, "trained": 10_000, **more}
+
+    ends = [
+        (method, epsilon, c) for method in DP_METHODS for epsilon in (0.2, 0.8) for c in (1.0, 0.01)
+    ]
+    grid_rows = [
+        cell(m, 10.0 + DP_METHODS.index(m) + seed - (m == "projected" and c == 1.0) * 3,
+             epsilon=e, clip_norm=c, seed=seed)
+        for m, e, c in ends for seed in range(3)
+    ]  # fmt: skip
+    result: dict[str, Any] = {
+        "records": 5, "test": 5, "size": [8, 8], "delta": DELTA, "psi": "p", "psi_keeps": "k",
+        "notes": [], "scale": {"staged": 1, "epochs": 25, "batch": 100}, "grid": grid_rows,
+        "baselines": [cell("public-only", 99.0)],
+        "noise": [{"epsilon": e, "used": 20.0 / e, "tenth": 1, "rdp": 1, "published": 1,
+                   "tenth_of_1/N": 1} for e in (0.2, 0.8)],
+        "subspace": {"rank": 25, "noise": 0.0025, "staged": 0.5, "own": 0.9, "gradients": 1},
+        "helps": [cell("dp-sgd", mean, epsilon=0.2, clip_norm=1.0, change=name)
+                  for name, mean in (("as in the grid", 5.0), ("worse", 4.0), ("better", 7.5))],
+        "strategies": [cell("dp-sgd", 3.0, epsilon=e, clip_norm=0.01, strategy=EVERYTHING, epochs=1,
+                            steps=4) for e in (0.2, 0.8)],
+        "second": [cell("before", 2.0), cell("feature", 4.0, epsilon=0.2, clip_norm=1.0)],
+        "fine_tuned": [{"epochs": n, "of": 12, "pck": dict.fromkeys(JOINTS, 50.0 + n)}
+                       for n in (6, 12)],
+        "speed": {"rows": [{"name": "head", "trained": 1, "cached_steps": 1, "records": 1,
+                            "first_pass": 1, "epoch_with": 1, "epoch_without": 9, "faster": 8.7}]},
+    }  # fmt: skip
+    text = pose.page(result)
+    # three seeds are 10, 11, 12: half an interval is 2.5, of a difference 3.5
+    assert "10 of 12 orderings hold" in text
+    assert "projected 2.0 points below dp-sgd at epsilon 0.2, C 1" in text
+    assert "2 of these 2 lie within the 95 % interval" in text
+    assert "| projected - dp-sgd | 0.8 | 1 | -2.0 ± 3.5 | 3 |" in text
+    assert "That is below training on the public view alone (99.0 %)" in text
+    assert "projected 12.0 (C 0.01)" in text
+    # sqrt(10000) x 100 / 100 and sqrt(25) x 100 / 100
+    assert "100.0 C at epsilon 0.2 (5.00 C in the subspace)" in text
+    assert "dp-sgd at epsilon 0.2: better (+2.5 points)" in text
+    assert "| everything | 10,000 | dp-sgd | 3.0 | 3.0 |" in text
+    assert "| feature | 1 | 4.0 | - | 13.0 ± 2.5 | 13.0 ± 2.5 |" in text
+    assert "56.0 % after 6 epochs, 62.0 % after 12 epochs" in text
+    assert "passes 60 %" in text
+    assert "8.7x for head" in text
 
 
 @pytest.fixture(scope="module")

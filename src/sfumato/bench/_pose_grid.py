@@ -45,6 +45,7 @@ PSI = LowFrequency(16, 16.0)
 # what trains, and how many steps of the model stay frozen in front of it
 HEAD, LAST_STAGE, NORMS = "head", "last stage", "last stage and norms"
 EVERYTHING, SCRATCH = "everything", "from scratch"
+STRATEGIES = (HEAD, LAST_STAGE, NORMS, EVERYTHING, SCRATCH)
 
 
 @dataclass(frozen=True)

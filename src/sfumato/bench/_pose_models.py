@@ -39,7 +39,6 @@ RECIPES = {
     )
 }
 TURN = 25.0
-PARTS_OF_CYCLE = 12
 _LAST_STAGES = ("backbone.backbone.deep", "backbone.stages.3")
 
 
@@ -112,24 +111,23 @@ def public_model(
 
 
 def without_promise(
-    model: PoseNet, people: People, folder: Path, *, epochs: float,
+    model: PoseNet, people: People, folder: Path, *, epochs: float, part: int, parts: int,
     say: Callable[[str], None] = print,
 ) -> None:  # fmt: skip
     """Fine-tune on private people as anyone would who promises nothing: mirrored, turned, no noise.
 
     Everything trains that staged people trained, but for depthwise kernels: their gradients take two
-    fifths of a step on a CPU. The weights are kept after every part of the one cycle of the rate, so
-    a stopped run goes on from there.
+    fifths of a step on a CPU. ``epochs`` are one cycle of the rate in ``parts``; the model is left as
+    it is after ``part`` of them, and the weights are kept after each, so a stopped run goes on.
     """
     train_after(model, RECIPES["efficientnet-lite0"].frozen)
     for module in model.modules():
         if isinstance(module, nn.Conv2d) and module.groups > 1:
             module.requires_grad_(False)
-    for part in range(PARTS_OF_CYCLE):
-        span = (part / PARTS_OF_CYCLE, (part + 1) / PARTS_OF_CYCLE)
-        learn = partial(fit, model, people, epochs=epochs, rate=1e-3, turn=TURN, seed=2 + part,
-                        batch=16, span=span, say=say)  # fmt: skip
-        kept(folder / f"fine-tuned-{epochs:g}-part-{part + 1}.safetensors", model, learn)
+    for number in range(part):
+        learn = partial(fit, model, people, epochs=epochs, rate=1e-3, turn=TURN, seed=2 + number,
+                        batch=16, span=(number / parts, (number + 1) / parts), say=say)  # fmt: skip
+        kept(folder / f"fine-tuned-{epochs:g}-part-{number + 1}.safetensors", model, learn)
     model.eval()
 
 
