@@ -58,7 +58,9 @@ def test_rows_are_kept_and_read(clips: Path, tmp_path: Path) -> None:
     }  # fmt: skip
     assert hiding.run(**options, finished=True)["clips"] == []
     rows = list(
-        _hidden_clips.covered(_made(tmp_path / "work"), clips / "a.mkv", ["blur", "pixelate"], [])
+        _hidden_clips.covered(
+            _made(tmp_path / "work"), tmp_path, clips / "a.mkv", ["blur", "pixelate"], []
+        )
     )
     assert [row["searched"] for row in rows] == [True, False]
     assert all(row["same_frames_rate_and_duration"] and row["frames"] == 12 for row in rows)

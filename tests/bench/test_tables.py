@@ -1,5 +1,6 @@
 """Tables: what is measured once stays measured; what is written is written together or not at all."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -93,7 +94,7 @@ def test_all_runs_the_tables_asked_for_and_says_which_were_written(tmp_path, mon
     assert [row["written"] for row in result["rows"]] == [False, True]
     assert ran[0][:5] == [sys.executable, "-m", "sfumato", "bench", "train"]
     assert f"data={tmp_path / 'data' / 'utd_mhad'}" in ran[0]
-    assert "quick=true" in ran[0]
+    assert "--quick" in ran[0]
     assert not any(part.startswith("data=") for part in ran[1])
 
 
@@ -121,3 +122,62 @@ def test_the_command_refuses_an_unknown_table_and_lists_those_there_are():
     caught = CliRunner().invoke(app, ["nonsense"]).exception
     assert isinstance(caught, SfumatoError)
     assert "speed: What a private step costs" in str(caught)
+
+
+def test_all_goes_on_after_a_table_that_fails_and_says_what_it_lacked(tmp_path, monkeypatch):
+    ran = []
+
+    def fake(command):
+        ran.append(command[4])
+        return SimpleNamespace(returncode=int(command[4] == "accounting"))
+
+    monkeypatch.setattr(subprocess, "run", fake)
+    result = all_.run(quick=True, results=str(tmp_path), only="accounting,visual,speed")
+    assert ran == ["accounting", "visual", "speed"]
+    assert all_.failed(result)
+    assert [row["without"] for row in result["rows"]] == [[], ["utd_mhad"], []]
+
+
+def test_all_never_imports_the_tables_itself(tmp_path, monkeypatch):
+    """One that cannot be imported fails by itself, in its own process."""
+    monkeypatch.setattr(subprocess, "run", lambda command: SimpleNamespace(returncode=1))
+    monkeypatch.setattr(type(TABLES["speed"]), "load", lambda self: pytest.fail("imported"))
+    assert all_.failed(all_.run(quick=True, results=str(tmp_path), only="speed"))
+
+
+def test_the_whole_of_all_takes_what_its_tables_take():
+    others = [table for name, table in TABLES.items() if name != "all"]
+    assert TABLES["all"].minutes == sum(table.minutes for table in others)
+    assert TABLES["all"].quick_minutes >= sum(table.quick_minutes for table in others)
+    assert TABLES["all"].quick_minutes <= 20
+
+
+def _table(monkeypatch, result):
+    module = SimpleNamespace(run=lambda quick=False: dict(result), words=lambda result: ["said"],
+                             page=lambda result: "page")  # fmt: skip
+    monkeypatch.setattr(type(TABLES["speed"]), "load", lambda self: module)
+
+
+def test_a_quick_look_says_so_and_never_replaces_a_whole_table(tmp_path, monkeypatch):
+    _table(monkeypatch, {"value": 1})
+    whole, look = tmp_path / "speed.json", tmp_path / "look.json"
+    assert CliRunner().invoke(app, ["speed", "--out", str(whole)]).exit_code == 0
+    for words in (["--quick"], ["quick=true"]):
+        refused = CliRunner().invoke(app, ["speed", *words, "--out", str(whole), "--force"])
+        assert isinstance(refused.exception, SfumatoError), words
+        told = CliRunner().invoke(app, ["speed", *words, "--out", str(look), "--force"])
+        assert told.exit_code == 0
+        assert "A quick look" in told.output
+        assert "A quick look" in look.with_suffix(".md").read_text()
+        assert json.loads(look.read_text())["quick"] is True
+    assert json.loads(whole.read_text()) == {"value": 1}
+    assert whole.with_suffix(".md").read_text() == "page\n"
+    # a whole table may replace a look
+    assert CliRunner().invoke(app, ["speed", "--out", str(look), "--force"]).exit_code == 0
+    assert json.loads(look.read_text()) == {"value": 1}
+
+
+def test_quick_options_are_options_of_their_tables():
+    for name, table in TABLES.items():
+        known = inspect.signature(table.load().run).parameters
+        assert {option.partition("=")[0] for option in table.look} <= set(known), name

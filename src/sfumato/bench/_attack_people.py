@@ -21,15 +21,15 @@ from sfumato.audit import (
     voices_folder,
 )
 from sfumato.bench._cells import Cells
+from sfumato.bench._recordings import recordings
 from sfumato.data import utd_mhad, utkface
-from sfumato.errors import SfumatoError
 from sfumato.protect import Shape
 from sfumato.protect.video import Hiding, Place
 
 # UTD-MHAD, Kinect's 20 joints: spine, shoulders, arms, hips, legs
 KINECT_BONES = ((0, 1), (1, 2), (2, 3), (1, 4), (4, 5), (5, 6), (1, 8), (8, 9), (9, 10), (3, 12),
                 (12, 13), (13, 14), (3, 16), (16, 17), (17, 18))  # fmt: skip
-_FACES, _QUICK_FACES = 600, 200
+_FACES, _QUICK_FACES = 600, 80
 # a face fills its picture, so the whole of it is covered
 _COVERS: dict[str, tuple[str, dict[str, Any]]] = {
     "nothing": ("", {}),
@@ -40,26 +40,24 @@ _COVERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def real_people(cells: Cells, data: str, *, quick: bool = False) -> list[dict[str, Any]]:
-    """One row an attack on what ``data`` (a folder of data sets) holds of real people."""
-    root = Path(data)
-    if not root.is_dir():
-        raise SfumatoError("Expected a folder of data sets for data=, got none: check its name.")
+    """One row an attack on what ``data`` holds of real people."""
+    folders = recordings(data, "utd_mhad", "utkface", "audiomnist")
     rows: list[dict[str, Any]] = []
 
     def kept(key: str, measure: Callable[[], list[Result]], **said: str) -> None:
         row = cells.done(key, lambda: {"results": [each.to_json() for each in measure()]})
         rows.extend({**said, **each} for each in row["results"] if "value" in each)
 
-    if (root / "utd_mhad").is_dir():
+    if "utd_mhad" in folders:
         for name, proportions in (("skeleton", True), ("skeleton of another body", False)):
-            kept(f"utd-mhad/{name}", lambda p=proportions: _gait(root / "utd_mhad", p),  # type: ignore[misc]
+            kept(f"utd-mhad/{name}", lambda p=proportions: _gait(folders["utd_mhad"], p),  # type: ignore[misc]
                  data="UTD-MHAD", protection=name)  # fmt: skip
-    if (root / "utkface").is_dir():
+    if "utkface" in folders:
         for name in _COVERS:
-            kept(f"utkface/{name}/{quick}", lambda n=name: _faces(root / "utkface", n, quick),  # type: ignore[misc]
+            kept(f"utkface/{name}/{quick}", lambda n=name: _faces(folders["utkface"], n, quick),  # type: ignore[misc]
                  data="UTKFace", protection=name)  # fmt: skip
-    if (root / "audiomnist").is_dir() and not quick:
-        folder = str(root / "audiomnist")
+    if "audiomnist" in folders and not quick:
+        folder = str(folders["audiomnist"])
         kept("audiomnist/raw", lambda: voices_folder(folder, folder)[:2],
              data="AudioMNIST", protection="nothing")  # fmt: skip
     return rows

@@ -29,7 +29,7 @@ STAGING = stage.Staging(
     clips=240, actors=48, rooms=6, actions=("walk", "march", "jump", "wave", "sit", "stretch"),
     frames=8, fps=6.0, width=96, height=96, habit=0.0, seed=41,
 )  # fmt: skip
-QUICK = replace(STAGING, clips=48, actors=12, rooms=3, frames=4, width=64, height=64)
+QUICK = replace(STAGING, clips=24, actors=8, rooms=3, frames=4, width=64, height=64)
 
 _PIXELS = {"unit": "pixels(16, frames=1)"}
 _FRAME = {"unit": "frame", "delta": 1e-5}

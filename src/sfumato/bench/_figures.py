@@ -39,6 +39,7 @@ class Curve:
     x: Sequence[float]
     y: Sequence[float]
     error: Sequence[float] | None = None
+    x_error: Sequence[float] | None = None
 
 
 def curves(
@@ -54,8 +55,10 @@ def curves(
 
     def draw(axes: Axes) -> None:
         for number, line in enumerate(lines):
-            axes.errorbar(line.x, line.y, yerr=line.error, label=line.name, capsize=2,
-                          linewidth=1.4, markersize=4, marker=_MARKS[number % len(_MARKS)],
+            # after eight lines, colours meet other marks
+            mark = _MARKS[(number + number // len(_COLOURS)) % len(_MARKS)]
+            axes.errorbar(line.x, line.y, yerr=line.error, xerr=line.x_error, label=line.name,
+                          capsize=2, linewidth=1.4, markersize=4, marker=mark,
                           color=_COLOURS[number % len(_COLOURS)])  # fmt: skip
         for number, (name, level) in enumerate((levels or {}).items()):
             dashes = ("--", ":", "-.")[number % 3]

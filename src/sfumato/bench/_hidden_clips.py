@@ -22,10 +22,16 @@ _TOLERANT = protect.OutputSettings(tolerant=True)
 
 
 def covered(
-    kept: Path, clip: Path, names: Sequence[str], judges: Sequence[str], *, finished: bool = False
+    kept: Path,
+    outputs: Path,
+    clip: Path,
+    names: Sequence[str],
+    judges: Sequence[str],
+    *,
+    finished: bool = False,
 ) -> Iterable[dict[str, Any]]:
     """A row for each method; rows that a former run left in the folder ``kept`` are read, and with
-    ``finished`` only these.
+    ``finished`` only these. Covered clips are written to ``outputs``.
 
     People are searched for once: whoever looks for people finds their faces beside them, so the
     methods that cover people come first and the others follow their trail.
@@ -43,7 +49,7 @@ def covered(
         if trail is not None:
             method.follow(trail)
         row = {"clip": clip.name, "method": name, "searched": trail is None}
-        row |= _accept(clip, kept / f"{name}-{clip.stem}.mp4", method, judges)
+        row |= _accept(clip, outputs / f"{name}-{clip.stem}.mp4", method, judges)
         trail = method.trail
         write_json(note, row)
         yield row

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.bench._cells import bench_folder
+from sfumato.bench._recordings import recordings
 from sfumato.data import ArrayRecords, Pictures, utkface
-from sfumato.errors import SfumatoError
 from sfumato.files import atomic_output
 from sfumato.protect.attributes import chosen_rows, picture_features, read_dataset
 
@@ -25,32 +25,22 @@ def find_folders(data: str | None) -> dict[str, Path]:
     """Data set -> folder; ``data`` is their common root, or the folders themselves with commas."""
     if data is None:
         return {}
-    named = [Path(each) for each in data.split(",")]
-    found = {}
-    for key, name in FOLDERS.items():
-        candidates = [path for path in named if path.name == name]
-        candidates += [path / name for path in named]
-        existing = [path for path in candidates if path.is_dir()]
-        if existing:
-            found[key] = existing[0]
-    if not found:
-        raise SfumatoError(
-            f"Expected data= with one of the folders {', '.join(FOLDERS.values())}, got none."
-        )
-    return found
+    found = recordings(data, *FOLDERS.values())
+    return {key: found[name] for key, name in FOLDERS.items() if name in found}
 
 
-def face_split(folder: Path) -> Split:
-    """ImageNet features of every face, kept in the user's cache."""
+def face_split(folder: Path, step: int = 1) -> Split:
+    """ImageNet features of every ``step``-th face, kept in the user's cache."""
     faces = utkface(folder)
-    kept = bench_folder() / f"pass-faces-middle-{len(faces)}.npy"
+    chosen = range(0, len(faces), step)
+    kept = bench_folder() / f"pass-faces-middle-{len(chosen)}.npy"
     if kept.is_file():
         features = np.load(kept, allow_pickle=False)
     else:
-        features = picture_features([faces[index].x for index in range(len(faces))])
+        features = picture_features([faces[index].x for index in chosen])
         with atomic_output(kept) as temporary:
             np.save(temporary, features)
-    return faces_of(faces, features, range(len(faces)))
+    return faces_of(faces, features, chosen)
 
 
 def faces_of(faces: Pictures, features: npt.NDArray[np.float32], chosen: Sequence[int]) -> Split:

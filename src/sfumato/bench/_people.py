@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from sfumato.bench._recordings import recordings
 from sfumato.data import ArrayRecords, Sampling, UtdMhad, staged, utd_mhad
 from sfumato.files import atomic_output
 from sfumato.learn import Adam, FeatureMap, LowFrequency, VideoClips, plan_for, train
@@ -91,7 +92,7 @@ def _staging(clips: int, actors: int, seed: int) -> Staging:
 
 
 def depth_task(data: str, quick: bool) -> Task:
-    found = utd_mhad(data, "depth")
+    found = utd_mhad(recordings(data, "utd_mhad")["utd_mhad"], "depth")
     assert isinstance(found, UtdMhad)
     groups = [
         _depth_clips(found, subjects, 3 if quick else 1)

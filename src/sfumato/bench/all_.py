@@ -5,7 +5,7 @@ A table that stops does not stop the rest; run ``all`` again and every table goe
 
 from __future__ import annotations
 
-import inspect
+import os
 import subprocess
 import sys
 import time
@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as Grid
 
-from sfumato.bench._tables import TABLES, Table
+from sfumato.bench._tables import TABLES, Table, keep_whole
 from sfumato.errors import SfumatoError
 
 
@@ -32,27 +32,37 @@ def run(
     if unknown:
         raise SfumatoError(f"Expected tables out of {', '.join(TABLES)}, got {unknown[0]!r}.")
     folder = Path(results or ("results-quick" if quick else "results"))
-    root = None if data is None else Path(data)
+    root = None if data is None else Path(data).expanduser()
     if root is not None and not root.is_dir():
         raise SfumatoError(f"Expected data= to be a folder, got {data!r}.")
+    if quick:
+        for name in names:
+            keep_whole(folder / f"{name}.json")
     console = Console(stderr=True, highlight=False)
+    minutes = {
+        name: TABLES[name].quick_minutes if quick else TABLES[name].minutes for name in names
+    }
+    console.print(f"{len(names)} tables, about {sum(minutes.values()):g} min on two cores.")
     rows = []
     for name in names:
         table = TABLES[name]
-        console.print(
-            f"{name}: {table.line} About {table.quick_minutes if quick else table.minutes} min."
-        )
+        console.print(f"{name}: {table.line} About {minutes[name]:g} min.")
         found = "" if root is None else _found(table, root)
+        missing = [part for part in table.data if root is None or not (root / part).is_dir()]
+        if missing:
+            console.print(f"{name}: without {', '.join(missing)}: pass data=FOLDER that has them.")
         if table.data and not found and not quick:
             # without its recordings it would write less over what was measured with them
-            console.print(f"{name}: not run, it reads recordings: pass data=FOLDER.")
-            rows.append({"table": name, "written": False, "seconds": 0, "failed": False})
+            console.print(f"{name}: not run.")
+            rows.append(_row(name, missing))
             continue
-        began = time.monotonic()
-        ended = subprocess.run(_command(name, table, found, quick, folder / f"{name}.json"))
+        began, used = time.monotonic(), _used()
+        ended = subprocess.run(_command(name, found, quick, folder / f"{name}.json"))
         failed = ended.returncode != 0
-        seconds = round(time.monotonic() - began)
-        rows.append({"table": name, "written": not failed, "seconds": seconds, "failed": failed})
+        if failed:
+            console.print(f"{name}: failed; the others go on.", style="bold")
+        spent = {"seconds": round(time.monotonic() - began), "cpu_seconds": round(_used() - used)}
+        rows.append(_row(name, missing) | {"written": not failed, "failed": failed} | spent)
     return {"rows": rows, "folder": folder.name}
 
 
@@ -61,11 +71,22 @@ def failed(result: dict[str, Any]) -> bool:
     return any(row["failed"] for row in result["rows"])
 
 
-def _command(name: str, table: Table, found: str, quick: bool, out: Path) -> list[str]:
+def _row(name: str, missing: list[str]) -> dict[str, Any]:
+    return {"table": name, "written": False, "failed": False, "without": missing,
+            "seconds": 0, "cpu_seconds": 0}  # fmt: skip
+
+
+def _used() -> float:
+    """Processor seconds of all tables so far: a busy machine does not lengthen them."""
+    spent = os.times()
+    return spent.children_user + spent.children_system
+
+
+def _command(name: str, found: str, quick: bool, out: Path) -> list[str]:
     options = [f"data={found}"] if found else []
-    if quick and "quick" in inspect.signature(table.load().run).parameters:
-        options.append("quick=true")
-    return [sys.executable, "-m", "sfumato", "bench", name, *options, "--out", str(out), "--force"]
+    flags = ["--quick"] if quick else []
+    return [sys.executable, "-m", "sfumato", "bench", name, *options, *flags,
+            "--out", str(out), "--force"]  # fmt: skip
 
 
 def _found(table: Table, root: Path) -> str:
@@ -73,7 +94,10 @@ def _found(table: Table, root: Path) -> str:
 
 
 def words(result: dict[str, Any]) -> list[Any]:
-    grid = Grid("table", "written", "seconds")
+    grid = Grid("table", "written", "seconds", "processor seconds", "not run for want of data")
     for row in result["rows"]:
-        grid.add_row(row["table"], "yes" if row["written"] else "no", str(row["seconds"]))
-    return [grid]
+        said = "FAILED" if row["failed"] else "yes" if row["written"] else "no"
+        grid.add_row(row["table"], said, str(row["seconds"]), str(row["cpu_seconds"]),
+                     ", ".join(row["without"]))  # fmt: skip
+    total = sum(row["cpu_seconds"] for row in result["rows"])
+    return [grid, f"{total / 60:.1f} processor minutes in all."]

@@ -3,8 +3,7 @@
 For each clip and method: are frames, rate and duration those of the input, on how many frames does a
 detector that took no part in the search still find a face of the original, how much does the covered
 area flicker. On staged clips, whose truth is known: how much of the people is covered, and flicker.
-Peak memory by length. Results are kept beside each other in ``work`` and a run that was stopped goes
-on where it was.
+Peak memory by length. Single results are kept, and a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import numpy as np
 from rich.table import Table
 
 from sfumato.bench import _face_misses, _hidden_clips, _hiding_memory, _staged_covers
+from sfumato.bench._cells import Cells
 from sfumato.errors import SfumatoError
 from sfumato.files import write_json
 from sfumato.media import list_media
@@ -42,14 +42,15 @@ def run(
     quick: bool = False,
 ) -> dict[str, Any]:
     """Every ``step``-th clip of the folders ``data`` (separated by commas); ``work`` keeps outputs and
-    single results. ``staged`` clips are made for the truth. ``misses=n`` also counts, on every n-th of
+    single results, without it single results are kept in the cache. ``staged`` clips are made for the truth. ``misses=n`` also counts, on every n-th of
     the clips, the faces that are left open when not every frame is looked at. ``finished`` shows what former
     runs left in ``work``, without going on. ``quick`` takes few of everything.
     """
     if quick:
-        step, staged = 40 * step, min(staged, 1)
+        step, staged = 100 * step, min(staged, 1)
     with tempfile.TemporaryDirectory() as folder:
-        kept = Path(work) if work else Path(folder)
+        settings = {"data": data, "quick": quick, "judges": judges, "version": 1}
+        kept = Path(work) if work else Cells("hiding", settings).folder
         kept.mkdir(parents=True, exist_ok=True)
         clips = [clip for each in (data.split(",") if data else ()) for clip in _clips(each, step)]
         names = methods.split(",") if methods else []
@@ -57,10 +58,10 @@ def run(
             row
             for clip in clips
             for row in _hidden_clips.covered(
-                kept, clip, names, judges.split(","), finished=finished
+                kept, Path(work or folder), clip, names, judges.split(","), finished=finished
             )
         ]
-        sizes = (60, 120) if quick else _hiding_memory.LENGTHS
+        sizes = (25, 50) if quick else _hiding_memory.LENGTHS
         return {
             "clips": rows,
             "staged": _once(kept, f"staged-{staged}", lambda: _staged_covers.run(staged)),

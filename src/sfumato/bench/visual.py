@@ -1,4 +1,4 @@
-"""Table ``visual``: the Video-DPRP paper's Tables 1, 3, 4 and 5 on staged people.
+"""Table ``visual``: the Video-DPRP paper's Tables 1, 3, 4 and 5 on staged and real people.
 
 Actions by both protocols of the paper (trained on protected clips; tested on raw, or on protected)
 against what an attacker reads off protected clips, who trains and tests on protected ones. The
@@ -7,84 +7,80 @@ paper's own cross-data protocol needs VISPR and PA-HMDB51 (``audit.cross_data``)
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato import protect
 from sfumato.audit import Attribute, TopOne, infer, together, views_of
 from sfumato.bench._attack_stage import STAGING, Clips, Truth, released, staged_clips
 from sfumato.bench._cells import Cells, Row
+from sfumato.bench._recordings import recordings
+from sfumato.bench._visual_depth import FRAMES, SIZE, depth_clips
 from sfumato.bench._visual_page import figures, page, words
-from sfumato.data import utd_mhad
+from sfumato.bench._visual_ways import DELTA, Way, ways
 from sfumato.media import Frame
-from sfumato.privacy import Guarantee
 
 __all__ = ["figures", "page", "run", "words"]
 
 SET = replace(STAGING, clips=144, actors=24, width=64, height=64, seed=51)
 QUICK = replace(SET, clips=48, actors=12, frames=4)
-DELTA = 1e-4
-EPSILONS = (2.0, 5.0, 8.0)
-# The paper's k of 320 x 240 x 3 numbers, as the side of a square of the same share of a picture.
-SIDES = {"20x20": 5, "24x32": 6, "32x32": 7, "50x50": 12, "64x80": 17}
-BUDGETS = (0.2, 0.4, 0.5, 0.6, 0.8)
+QUICK_ROWS = ("face blurring", "ISR, a tenth", "selective privacy", "Video-DPRP, published, epsilon 8",
+              "Video-DPRP, 16 pixels, epsilon 8", "published, k 64x80", "published, b 0.2")  # fmt: skip
+# finders of faces, skeletons and bodies need colour
+ON_DEPTH = ("ISR", "appearance free", "selective privacy", "silhouette", "Video-DPRP")
 _SECONDS_SIZE, _SECONDS_FRAMES = (320, 240), 180
+_TIMED: dict[str, tuple[str, dict[str, Any]]] = {
+    "ISR (32x24)": ("isr", {}),
+    "appearance free": ("appearance-free", {}),
+    "face blurring": ("blur", {"region": "faces", "published": True, "check": ""}),
+    "Video-DPRP, sound": ("dprp", {"epsilon": 8.0, "delta": DELTA, "unit": "frame",
+                                   "kept_size": 32}),
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Way:
-    """One row: a method, its settings, and which table of the paper it belongs to."""
+class Group:
+    """Clips that are protected in every way and attacked; looked at only if something is missing."""
 
-    part: str
-    name: str
-    method: str
-    settings: dict[str, Any]
-    repeated: bool = False
+    def __init__(self, cells: Cells, load: Callable[[], tuple[Clips, Truth]]) -> None:
+        self.cells, self._load = cells, load
 
+    @cached_property
+    def loaded(self) -> tuple[Clips, Truth]:
+        return self._load()
 
-def ways() -> list[Way]:
-    """Every row, those of Table 1 first."""
-    rows = [
-        Way("table 1", "face blurring", "blur", {"region": "faces", "published": True}),
-        Way("table 1", "ISR, a tenth", "isr", {"size": "6x6"}),
-        Way("table 1", "ISR, a twentieth", "isr", {"size": "3x3"}),
-        Way("table 1", "appearance free", "appearance-free", {}),
-        Way("table 1", "selective privacy", "selective", {"region": "people"}),
-    ]
-    for how in ("published", "16 pixels", "frame"):
-        rows += [
-            Way("table 1", f"Video-DPRP, {how}, epsilon {epsilon:g}", "dprp",
-                _dprp(how, epsilon), repeated=True)
-            for epsilon in EPSILONS
-        ]  # fmt: skip
-    for how in ("published", "16 pixels"):
-        rows += [
-            Way("table 3", f"{how}, k {k}", "dprp", _dprp(how, 8.0, side=side))
-            for k, side in SIDES.items() if k != "32x32"
-        ]  # fmt: skip
-    rows += [
-        Way("table 4", f"published, b {b:g}", "dprp", _dprp("published", 8.0, b=b))
-        for b in BUDGETS if b != 0.8
-    ]  # fmt: skip
-    # the slowest last: a table that was stopped has the others
-    return [*rows, Way("table 1", "avatar", "avatar", {"body": "procedural"})]
+    @cached_property
+    def _raw(self) -> dict[str, Any]:
+        return self._views(self.loaded[0])
 
+    def measured(self, way: Way | None) -> Row:
+        """One row of one group: as it is, or protected with noise of its own."""
+        if way is None:
+            return self.cells.done("raw", lambda: self._scores(self._raw))
+        return self.cells.done(way.name, lambda: self._scores(self._shown(way)))
 
-def _dprp(
-    how: str, epsilon: float, *, side: int = SIDES["32x32"], b: float = 0.8
-) -> dict[str, Any]:
-    shared = {"epsilon": epsilon, "delta": DELTA, "block": STAGING.frames}
-    if how == "published":
-        return shared | {"unit": "frame", "basis": "gaussian", "calibration": "published",
-                         "k": 3 * side**2, "b": b}  # fmt: skip
-    unit = "frame" if how == "frame" else "pixels(16, frames=1)"
-    return shared | {"unit": unit, "kept_size": side}
+    def _shown(self, way: Way) -> dict[str, Any]:
+        return self._views(released(way.method, way.settings, *self.loaded))
+
+    def _views(self, clips: Clips) -> dict[str, Any]:
+        return views_of(clips, self.loaded[1].masks, at="people", pictures=1)
+
+    def _scores(self, shown: dict[str, Any]) -> Row:
+        """Actions by both protocols, and the attributes by one who trains and tests on protected."""
+        truth = self.loaded[1]
+        guesses = {name: infer(shown, shown, each) for name, each in truth.attributes.items()}
+        private = together(guesses, truth.attributes).compute()
+        return {
+            "action_on_raw": _top(shown, self._raw, truth.actions),
+            "action_on_protected": _top(shown, shown, truth.actions),
+            "cmap": private.cmap.value, "cmap_chance": private.cmap.chance, "f1": private.f1.value,
+        }  # fmt: skip
 
 
 def run(
@@ -95,63 +91,69 @@ def run(
     seeds: int = 3,
     only: str | None = None,
 ) -> dict[str, Any]:
-    """``seeds`` repeats rows whose noise is drawn anew; ``data`` is a folder with ``utd_mhad``;
-    ``only`` names rows by their beginnings, with semicolons between them."""
-    staging = QUICK if quick else SET
-    cells = Cells("visual", {"staging": asdict(staging), "version": 1}, keep)
-    clips, truth = staged_clips(staging, cells.folder)
-    raw = _people_views(clips, truth.masks)
-    rows: dict[str, Any] = {"raw": [cells.done("raw", lambda: _scores(raw, raw, truth))]}
-    chosen = [way for way in ways() if not quick or way.part == "table 1"]
-    if only is not None:
-        wanted = tuple(each.strip() for each in only.split(";"))
-        chosen = [way for way in chosen if way.name.startswith(wanted)]
-    for way in chosen:
-        count = 1 if quick or not way.repeated else seeds
-        rows[way.name] = [
-            cells.done(f"{way.part}/{way.name}/{seed}", lambda way=way: _attacked(way, raw, clips, truth))  # type: ignore[misc]
-            for seed in range(count)
+    """``seeds`` sets of staged people and shares of UTD-MHAD, each with noise of its own; ``data`` is
+    a folder with ``utd_mhad``; ``only`` names rows by their beginnings, with semicolons between."""
+    staging, count = (QUICK, 1) if quick else (SET, seeds)
+    wanted = None if only is None else tuple(each.strip() for each in only.split(";"))
+
+    def chosen(height: int, width: int, frames: int, names: tuple[str, ...] = ("",)) -> list[Way]:
+        return [
+            way for way in ways(height, width, frames)
+            if way.name.startswith(names)
+            and (not quick or way.name in QUICK_ROWS)
+            and (wanted is None or way.name.startswith(wanted))
         ]  # fmt: skip
-    return {
+
+    groups = [_staged(replace(staging, seed=staging.seed + seed), keep) for seed in range(count)]
+    size = (staging.height, staging.width, staging.frames)
+    rows = chosen(*size)
+    found = {
         "staging": {k: v for k, v in asdict(staging).items() if k != "actions"}
-        | {"actions": list(staging.actions)},
-        "parts": {"raw": "table 1"} | {way.name: way.part for way in chosen},
-        "rows": rows,
-        "true_epsilon": {
-            way.name: _true_epsilon(way, clips) for way in chosen if way.method == "dprp"
-        },
-        "seconds": cells.done("seconds", lambda: _seconds(clips[0])),
-        "real": None if data is None else _real(cells, data, quick),
-        "notes": [] if data else ["UTD-MHAD: not run, no data= given"],
+        | {"actions": list(staging.actions), "sets": count},
+        "parts": {"raw": "table 1"} | {way.name: way.part for way in rows},
+        "rows": _measured(groups, rows),
+        "promises": {way.name: way.promise(*size) for way in rows},
+        "seconds": groups[0].cells.done("seconds", lambda: _seconds(groups[0].loaded[0][0], quick)),
+        "real": None,
+        "notes": [] if data else ["UTD-MHAD: not run, no data= given."],
+    }
+    if data is not None:
+        size = (*SIZE, FRAMES)
+        folder = recordings(data, "utd_mhad")["utd_mhad"]
+        rows = chosen(*size, ON_DEPTH)
+        groups = [_real(folder, part, count, quick, keep) for part in range(count)]
+        found["real"] = groups[0].cells.done("facts", lambda: _facts(groups[0].loaded[1])) | {
+            "shares": count,
+            "rows": _measured(groups, rows),
+            "promises": {way.name: way.promise(*size) for way in rows},
+        }
+    return found
+
+
+def _measured(groups: list[Group], rows: list[Way]) -> dict[str, list[Row]]:
+    """Row -> what every group gave."""
+    return {
+        "raw" if way is None else way.name: [group.measured(way) for group in groups]
+        for way in (None, *rows)
     }
 
 
-def _true_epsilon(way: Way, clips: Clips) -> float:
-    """What the release's own event costs for its unit, whatever it was calibrated for."""
-    frames, height, width = clips.shape[1:4]
-    promise = protect.make(way.method, way.settings).promise(protect.Shape(height, width, frames))
-    return promise.epsilon if isinstance(promise, Guarantee) else math.inf
+def _staged(staging: Any, keep: str | None) -> Group:
+    cells = Cells("visual", {"staging": asdict(staging), "version": 2}, keep)
+    return Group(cells, lambda: staged_clips(staging, cells.folder))
 
 
-def _attacked(way: Way, raw: Any, clips: Clips, truth: Truth) -> Row:
-    shown = released(way.method, way.settings, clips, truth)
-    return _scores(raw, _people_views(shown, truth.masks), truth)
+def _real(folder: Path, part: int, parts: int, quick: bool, keep: str | None) -> Group:
+    """A fifth of UTD-MHAD for each of three seeds; 58 clips for a look."""
+    # clips are in order of action, person and trial, 32 an action: an odd step meets everybody
+    shares = 15 if quick else max(parts, 5) | 1
+    settings = {"depth": [part, shares], "size": SIZE, "version": 2}
+    return Group(Cells("visual", settings, keep), lambda: depth_clips(folder, part, shares))
 
 
-def _people_views(clips: Clips, masks: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    return views_of(clips, masks, at="people", pictures=1)
-
-
-def _scores(raw: Any, shown: Any, truth: Truth) -> Row:
-    """Actions by both protocols, and the attributes by one who trains and tests on protected."""
-    guesses = {name: infer(shown, shown, each) for name, each in truth.attributes.items()}
-    private = together(guesses, truth.attributes).compute()
-    return {
-        "action_on_raw": _top(shown, raw, truth.actions),
-        "action_on_protected": _top(shown, shown, truth.actions),
-        "cmap": private.cmap.value, "cmap_low": private.cmap.low, "cmap_high": private.cmap.high,
-        "cmap_chance": private.cmap.chance, "f1": private.f1.value,
-    }  # fmt: skip
+def _facts(truth: Truth) -> Row:
+    return {"clips": len(truth.identity.codes), "people": len(truth.identity.classes),
+            "actions": len(truth.actions.classes), "frames": FRAMES, "size": list(SIZE)}  # fmt: skip
 
 
 def _top(taught: Any, asked: Any, actions: Attribute) -> float:
@@ -160,66 +162,19 @@ def _top(taught: Any, asked: Any, actions: Attribute) -> float:
     return float(measure.compute().value)
 
 
-def _seconds(clip: Clips) -> Row:
-    """Seconds for a video of the paper's size, each method once; recorded beside each other."""
+def _seconds(clip: Clips, quick: bool) -> Row:
+    """Seconds for a video of the paper's size, three times, the methods in turn."""
     import cv2
 
     large = [np.asarray(cv2.resize(frame, _SECONDS_SIZE), np.uint8) for frame in clip]
-    found: Row = {"size": list(_SECONDS_SIZE), "frames": _SECONDS_FRAMES, "rows": {}}
-    timed = {
-        "ISR (32x24)": ("isr", {}),
-        "appearance free": ("appearance-free", {}),
-        "face blurring": ("blur", {"region": "faces", "published": True, "check": ""}),
-        "Video-DPRP, sound": ("dprp", {"epsilon": 8.0, "delta": DELTA, "unit": "frame",
-                                       "kept_size": 32}),
-    }  # fmt: skip
-    for name, (method, settings) in timed.items():
-        frames = (Frame(large[n % len(large)], n, Fraction(n, 25)) for n in range(_SECONDS_FRAMES))
-        made = protect.make(method, settings)
-        began = time.perf_counter()
-        for _ in made.frames(frames, count=_SECONDS_FRAMES):
-            pass
-        found["rows"][name] = time.perf_counter() - began
-    return found
-
-
-_REAL = ("raw", "ISR, a tenth", "Video-DPRP, published, epsilon 8",
-         "Video-DPRP, 16 pixels, epsilon 8", "Video-DPRP, frame, epsilon 8")  # fmt: skip
-
-
-def _real(cells: Cells, data: str, quick: bool) -> dict[str, Any]:
-    """UTD-MHAD, depth: eight people, 27 actions; who it is is the private attribute."""
-    clips, truth = _depth(data, quick)
-    raw = _people_views(clips, truth.masks)
-    known = {way.name: way for way in ways()}
-    rows = {}
-    for name in _REAL:
-
-        def measure(name: str = name) -> Row:
-            if name == "raw":
-                return _scores(raw, raw, truth)
-            return _attacked(known[name], raw, clips, truth)
-
-        rows[name] = cells.done(f"utd-mhad/{name}", measure)
-    return {"clips": len(clips), "people": len(truth.identity.classes),
-            "actions": len(truth.actions.classes), "rows": rows}  # fmt: skip
-
-
-def _depth(data: str, quick: bool) -> tuple[Clips, Truth]:
-    records = utd_mhad(f"{data}/utd_mhad")
-    step = 8 if quick else 3
-    some = [records[i] for i in range(0, len(records), step)]
-    clips, masks = [], []
-    for record in some:
-        depth = np.asarray(record.x, np.float32)
-        depth = depth.reshape(len(depth), *depth.shape[-2:]) if depth.ndim == 4 else depth
-        picked = depth[np.linspace(0, len(depth) - 1, STAGING.frames).astype(int)]
-        grey = np.clip(255 * picked / max(float(picked.max()), 1e-9), 0, 255).astype(np.uint8)
-        clips.append(np.repeat(grey[..., None], 3, axis=-1))
-        masks.append(picked > 0)
-    who = Attribute.of([record.owners[0] for record in some])
-    actions = Attribute.of([str(record.y) for record in some])
-    heads = np.zeros((len(some), STAGING.frames, 4))
-    return np.stack(clips), Truth(
-        np.stack(masks), heads, {"identity": who}, Attribute.of(["one"] * len(some)), who, actions
-    )
+    count, times = (30, 1) if quick else (_SECONDS_FRAMES, 3)
+    spent: dict[str, list[float]] = {name: [] for name in _TIMED}
+    for _ in range(times):
+        for name, (method, settings) in _TIMED.items():
+            frames = (Frame(large[n % len(large)], n, Fraction(n, 25)) for n in range(count))
+            made = protect.make(method, settings)
+            began = time.perf_counter()
+            for _each in made.frames(frames, count=count):
+                pass
+            spent[name].append(time.perf_counter() - began)
+    return {"size": list(_SECONDS_SIZE), "frames": count, "rows": spent}

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from sfumato.bench import TABLES, publish
+from sfumato.bench import A_LOOK, TABLES, keep_whole, publish
 from sfumato.cli._output import FORCE, JSON, emit
 from sfumato.errors import SfumatoError
 
@@ -33,7 +33,9 @@ def bench(
     out: Path | None = typer.Option(
         None, "--out", help="Write the numbers as JSON, with a Markdown page and figures beside it."
     ),
-    quick: bool = typer.Option(False, "--quick", help="A look: the same as quick=true."),
+    quick: bool = typer.Option(
+        False, "--quick", help="A look: little of everything, to see that it runs."
+    ),
     force: bool = FORCE,
     as_json: bool = JSON,
 ) -> None:
@@ -43,18 +45,23 @@ def bench(
         raise SfumatoError(f"Expected a table, got {table!r}. There are: {listed}")
     from sfumato.files import refuse_overwrite
 
+    chosen = (_options(list(TABLES[table].look)) if quick else {}) | _options(options or [])
+    quick = quick or chosen.get("quick") is True
     if out is not None:
         refuse_overwrite(out, force=force)
+        if quick:
+            keep_whole(out)
     module = TABLES[table].load()
-    chosen = _options(options or []) | ({"quick": True} if quick else {})
     try:
         result = module.run(**chosen)
     except TypeError as error:
         if "unexpected keyword" not in str(error):
             raise
         raise SfumatoError(f"Expected options that table {table} has: {error}.") from None
+    if quick:
+        result["quick"] = True
     if out is not None:
         publish(module, result, out, force=force)
-    emit(as_json, {"table": table, **result}, *module.words(result))
+    emit(as_json, {"table": table, **result}, *([A_LOOK] if quick else ()), *module.words(result))
     if hasattr(module, "failed") and module.failed(result):
         raise typer.Exit(1)
