@@ -69,7 +69,7 @@ class Size:
     projector: int
 
 
-QUICK = Size((160, 240, 80), 60, 15, 16)
+QUICK = Size((48, 96, 32), 20, 6, 8)
 WHOLE = Size((240, 800, 160), 120, 50, 40)
 
 
@@ -95,7 +95,7 @@ def depth_task(data: str, quick: bool) -> Task:
     found = utd_mhad(recordings(data, "utd_mhad")["utd_mhad"], "depth")
     assert isinstance(found, UtdMhad)
     groups = [
-        _depth_clips(found, subjects, 3 if quick else 1)
+        _depth_clips(found, subjects, 5 if quick else 1)
         for subjects in (PUBLIC_SUBJECTS, PRIVATE_SUBJECTS, TEST_SUBJECTS)
     ]
     mask = "fixed beforehand: the lower half of the picture is public, the upper half private"
