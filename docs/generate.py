@@ -165,8 +165,13 @@ def results() -> dict[str, str]:
         "# Results",
         "",
         "Written by `make docs` from `results/`, which `sfumato bench` fills: every headline table of "
-        "the five papers on data that can be had, the paper's numbers beside ours. Everything: "
-        "`sfumato bench all data=FOLDER`; a look at all of it: `sfumato bench all --quick`.",
+        "the five papers on data that can be had, the paper's numbers beside ours. Everything, about "
+        f"{TABLES['all'].minutes / 60:.0f} hours on two cores, may be stopped and goes on where it was: "
+        "`sfumato bench all data=FOLDER`. A look at all of it, into another folder: "
+        "`sfumato bench all --quick data=FOLDER results=LOOK`, about "
+        f"{sum(table.quick_minutes for name, table in TABLES.items() if name != 'all'):.0f} minutes of "
+        "one core (user and system time of all its processes in one whole run, with nothing kept from "
+        "before; that run ends with the seconds of every table).",
     ]
     for name, table in TABLES.items():
         numbers = ROOT / "results" / f"{name}.json"

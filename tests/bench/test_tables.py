@@ -138,6 +138,30 @@ def test_all_goes_on_after_a_table_that_fails_and_says_what_it_lacked(tmp_path, 
     assert [row["without"] for row in result["rows"]] == [[], ["utd_mhad"], []]
 
 
+def test_all_lets_every_table_go_on_where_it_was(tmp_path, monkeypatch):
+    """Tables keep their parts themselves, or are given the same folder again."""
+    ran = []
+    monkeypatch.setattr(
+        subprocess, "run", lambda command: ran.append(command) or SimpleNamespace(returncode=0)
+    )
+    monkeypatch.setenv("SFUMATO_CACHE", str(tmp_path / "cache"))
+    for quick in (True, True, False):
+        all_.run(
+            quick=quick,
+            results=str(tmp_path / str(quick)),
+            only="avatar",
+            data=str(_with(tmp_path, "clips")),
+        )
+    works = [[part for part in command if part.startswith("work=")] for command in ran]
+    assert works[0] == works[1] == [f"work={tmp_path / 'cache' / 'bench' / 'avatar-quick'}"]
+    assert works[2] == [f"work={tmp_path / 'cache' / 'bench' / 'avatar'}"]
+
+
+def _with(folder, name):
+    (folder / "data" / name).mkdir(parents=True, exist_ok=True)
+    return folder / "data"
+
+
 def test_all_never_imports_the_tables_itself(tmp_path, monkeypatch):
     """One that cannot be imported fails by itself, in its own process."""
     monkeypatch.setattr(subprocess, "run", lambda command: SimpleNamespace(returncode=1))

@@ -21,14 +21,16 @@ class Table:
 
     module: str
     line: str
-    # what a whole run and a quick look take, in processor minutes: two cores have two a minute, if a
-    # table uses both
+    # a whole run on two cores, and a quick look in minutes of one core (user and system time of all its
+    # processes, as ``all`` reports it): a busy machine takes longer
     minutes: float
     quick_minutes: float
     # the folders below the data's root that ``data=`` means, if the table reads real recordings
     data: tuple[str, ...] = ()
     # the options of a quick look (``--quick``)
     look: tuple[str, ...] = ("quick=true",)
+    # whether it goes on only from a folder ``work=``, which ``all`` then gives it
+    work: bool = False
 
     def load(self) -> ModuleType:
         return import_module(f"sfumato.bench.{self.module}")
@@ -42,7 +44,7 @@ TABLES: dict[str, Table] = {
     "avatar": Table("avatar", "Avatars on staged truth and real clips, and their speed.", 60, 0.5,
                     ("clips", "airtlab"),
                     ("body=procedural", "seeds=101", "clips=1", "length=10", "step=100", "frames=8",
-                     "speed=false")),
+                     "speed=false"), work=True),
     "context": Table("context", "What the person and the room say about the action.", 60, 0.2),
     "guarantees": Table("guarantees", "Every promise, and what audits of it certify.", 5, 0.7,
                         look=("trials=2000",)),

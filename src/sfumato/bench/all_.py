@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as Grid
 
+from sfumato.bench._cells import bench_folder
 from sfumato.bench._tables import TABLES, Table, keep_whole
 from sfumato.errors import SfumatoError
 
@@ -42,7 +43,8 @@ def run(
     minutes = {
         name: TABLES[name].quick_minutes if quick else TABLES[name].minutes for name in names
     }
-    console.print(f"{len(names)} tables, about {sum(minutes.values()):g} min on two cores.")
+    of = "one core" if quick else "two cores"
+    console.print(f"{len(names)} tables, about {sum(minutes.values()):.0f} min of {of}.")
     rows = []
     for name in names:
         table = TABLES[name]
@@ -84,6 +86,8 @@ def _used() -> float:
 
 def _command(name: str, found: str, quick: bool, out: Path) -> list[str]:
     options = [f"data={found}"] if found else []
+    if TABLES[name].work:
+        options.append(f"work={bench_folder() / name}{'-quick' if quick else ''}")
     flags = ["--quick"] if quick else []
     return [sys.executable, "-m", "sfumato", "bench", name, *options, *flags,
             "--out", str(out), "--force"]  # fmt: skip
