@@ -107,6 +107,7 @@ def test_real_clips_are_summed_up() -> None:
     found = table.together(rows)
     assert found["identity distance, nearest clip"] == 0.8
     assert found["identity distance, strangers"] == 5.0  # of different clips, never of one
+    assert found["identity distance, avatar beyond strangers"] == pytest.approx(0.8 - 5.0)
     assert found["identity distance, avatar to other people"] == pytest.approx(10.0)
     assert found["frames with an original face left"] == 2
     assert found["frames greyed by the last look"] == 4

@@ -35,6 +35,7 @@ TARGETS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "PSNR inside q dB": ("at least 24", lambda v: v >= 24),
     "wrong public pixels": ("0", lambda v: v == 0),
     "frames with an original face left": ("0", lambda v: v == 0),
+    "identity distance, avatar beyond strangers": ("at least 0", lambda v: v >= 0),
     "pose agreement": ("at least 0.75", lambda v: v >= 0.75),
     "render 320x240 frames a second": ("at least 15", lambda v: v >= 15),
     "stage 64x64 frames a second": ("at least 60", lambda v: v >= 60),
@@ -157,6 +158,7 @@ def together(rows: Sequence[Row]) -> dict[str, Any]:
     strangers = _apart((one["vectors"], two["vectors"]) for one, two in combinations(told, 2))
     mistaken = _apart((one["vectors"], two["avatar vectors"]) for one, two in permutations(told, 2))
     compared = [row for row in told if row["identity distance"] is not None]
+    own, usual = _mean(row["identity distance"] for row in compared), _mean(strangers)
     alone = [row["pose agreement"] for row in fine if row["pose agreement"] is not None]
     small = [row for row in fine if row["size"] in {"320x240", "320x180"} and row["people"] == 1]
     ghosts = [row["ghost share"] for row in fine if row["ghost share"] is not None]
@@ -171,14 +173,15 @@ def together(rows: Sequence[Row]) -> dict[str, Any]:
         "frames greyed by the last look": sum(
             row["frames greyed by the last look"] for row in fine
         ),
-        "identity distance, original to avatar": _mean(
-            row["identity distance"] for row in compared
-        ),
+        "identity distance, original to avatar": own,
         "identity distance, nearest clip": min(
             (row["identity distance"] for row in compared), default=None
         ),
         "identity distance, avatar to other people": _mean(mistaken),
-        "identity distance, strangers": _mean(strangers),
+        "identity distance, strangers": usual,
+        "identity distance, avatar beyond strangers": (
+            None if own is None or usual is None else own - usual
+        ),
         "identity distance, nearest twentieth of strangers": (
             float(np.percentile(strangers, 5)) if strangers else None
         ),
