@@ -175,7 +175,7 @@ def test_state_remembers_draws_and_serves_the_audit(speakers: Path, tmp_path: Pa
     arguments = [str(speakers), "--state", str(state), "--hidden", "speaker", "--epochs", "30"]
     found = CliRunner().invoke(audit, ["probe", *arguments, "--json", "--out", str(tmp_path / "p")])
     assert found.exit_code == 0, found.output
-    report = json.loads(found.output)
+    report = json.loads(found.stdout)
     assert {name: each["role"] for name, each in report["attributes"].items()} == {
         "gender": "private",
         "digit": "useful",
@@ -194,7 +194,7 @@ def test_probe_breaks_a_baseline_and_says_what_it_needs(speakers: Path, tmp_path
     chosen = ["--private", "gender", "--useful", "digit", "--epochs", "40"]
     found = runner.invoke(audit, ["probe", str(speakers), "--method", "adv", *chosen, "--json"])
     assert found.exit_code == 0, found.output
-    gender = json.loads(found.output)["attributes"]["gender"]
+    gender = json.loads(found.stdout)["attributes"]["gender"]
     assert gender["nag"] > 50
     assert gender["nag_exact"] is None
     neither = runner.invoke(audit, ["probe", str(speakers), *chosen])

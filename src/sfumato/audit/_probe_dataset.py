@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,17 +112,22 @@ def probe_dataset(
     useful: Sequence[str] = (),
     hidden: Sequence[str] = (),
     settings: ProbeSettings | None = None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> ProbeAudit:
     """Attack the PASS of a ``state`` folder, or a baseline fitted here, on the test part of a data set.
 
     The attacker learns from the training part, which it may run through the protector as often as
-    it likes; it is scored on the test part.
+    it likes; it is scored on the test part. ``say`` is told what goes on: it takes minutes.
     """
     data = read_dataset(folder)
     train, test = data.split
+    if method is not None:
+        say(f"Fitting {method} on {len(train)} records of {data.layout}.")
     protector, task, name = _protector(data, state, method, private, useful)
     names = (*task.names, *hidden)
+    say(f"Learning {', '.join(names)} from {len(train)} unprotected records.")
     clear = probe(None, train, test, names, settings=settings).scores
+    say(f"Learning the same from what {name} releases for them.")
     trained = probe(protector, train, test, names, settings=settings).scores
     exact = _exact(protector, train, test, names) if isinstance(protector, Pass) else {}
     roles = dict.fromkeys(task.private, "private") | dict.fromkeys(task.useful, "useful")

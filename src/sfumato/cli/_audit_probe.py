@@ -47,6 +47,7 @@ def probe(
     report = probe_dataset(
         data, state=state, method=method, private=private or (), useful=useful or (),
         hidden=hidden or (), settings=ProbeSettings(epochs=epochs),
+        say=lambda line: typer.echo(line, err=True),
     )  # fmt: skip
     table = Table(
         "attribute", "", "NAG trained", "NAG exact", "balanced", "guessing", "unprotected"
