@@ -125,9 +125,9 @@ def _opening(result: Row) -> str:
         f"NAG in per cent: 0 is guessing, 100 the same attack on unprotected records. Mean and "
         f"standard deviation over up to {seeds} seeds; settings were fixed before on a validation "
         f"part of the training records with another seed, but for three things: {SECOND_LOOK} "
-        "The exact attacker knows the whole channel, the trained one is the probing attack; other "
-        "methods and other combinations ran with one seed. The papers' numbers are on other features "
-        "(HuBERT) or other data (Motion Sense, CelebA): the pattern compares, the digits do not."
+        "The exact attacker knows the whole channel, the trained one is the probing attack; "
+        "numbers without a spread are of one seed. The papers' numbers are on other features (HuBERT) or "
+        "other data (Motion Sense, CelebA): the pattern compares, the digits do not."
     )
 
 
@@ -268,7 +268,7 @@ def _baseline_table(case: str, cases: Row) -> list[str]:
     lines = [
         f"### {TITLES[case]}: the methods PASS is compared with",
         "",
-        "Harmless to their own adversary, broken by the probing attack (the paper's Table 1). One seed.",
+        "Harmless to their own adversary, broken by the probing attack (the paper's Table 1).",
         "",
         *head(
             "method",
