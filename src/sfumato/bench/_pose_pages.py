@@ -166,8 +166,8 @@ def _aim(result: Result) -> str:
     )
     if last["pck"]["mean"] >= AIM:
         return told + f" It passes {AIM} %, as it should."
-    took = last.get("seconds_of_processor")
-    pace = f" A part takes {took / 60:.0f} minutes of one core here." if took else ""
+    took = sum(row.get("seconds_of_processor", 0.0) for row in rows)
+    pace = f" They took {took / 60:.0f} minutes of one core." if took else ""
     return (
         told
         + f" The {AIM} % that such a model should pass are not reached in {last['epochs']:g} of "

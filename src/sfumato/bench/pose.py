@@ -55,7 +55,7 @@ class Scale:
     share: float = 1.0
     records: int = 1000
     epochs: float = 25
-    fine_tuned: float = 72  # epochs without a promise: one cycle of the rate
+    fine_tuned: float = 48  # epochs without a promise: one cycle of the rate
     parts: int = 12  # in which it is measured
     batch: int = 250
     few: float = 1.0  # epochs of the strategies that cannot be cached
