@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from sfumato.bench import _pose_models, pose
-from sfumato.bench._pose_fit import SIZE, People, fit, loosened, score
+from sfumato.bench._pose_fit import SIZE, People, fit, loosened, predict, score, with_mirror
 from sfumato.bench._pose_grid import (
     CLIP_NORMS,
     DELTA,
@@ -55,6 +55,26 @@ def test_joints_move_with_the_pixels_they_mark() -> None:
         mirrors += int(errors.argmin())
         assert errors.min() < 1.5
     assert 0 < mirrors < 12
+
+
+def test_the_mirror_image_of_a_right_answer_changes_nothing() -> None:
+    """A model that finds joints by the brightness of single pixels is right in the mirror too."""
+    height, width = SIZE
+    places = torch.from_numpy(np.random.default_rng(3).integers(4, 90, (14, 2)))
+
+    def answer(x: torch.Tensor) -> torch.Tensor:
+        flipped = bool(x[0, 0, 0, 0] > x[0, 0, 0, -1])
+        at = places[mirror_order(LSP)] if flipped else places
+        across = (width - 1 - at[:, 0]) if flipped else at[:, 0]
+        bins = [
+            torch.arange(2 * n) - 2 * c[:, None] for n, c in ((width, across), (height, at[:, 1]))
+        ]
+        return torch.cat([-(b.float() ** 2) for b in bins], 1)[None].expand(len(x), -1, -1)
+
+    x = torch.zeros(1, 3, height, width)
+    x[..., -1] = 1
+    found = predict(with_mirror(answer), x)
+    np.testing.assert_allclose(found[0], places.numpy(), atol=1e-4)
 
 
 def test_score_counts_joints_within_a_fifth_of_the_torso() -> None:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sfumato.data import LSP, ArrayRecords, Crop, box_of, mirrored, pck, torso_size
-from sfumato.models import decode, simcc_loss
+from sfumato.data import LSP, ArrayRecords, Crop, box_of, mirror_order, mirrored, pck, torso_size
+from sfumato.models import decode, simcc_loss, split_axes
 
 Pixels = npt.NDArray[np.uint8]
 Joints = npt.NDArray[np.float32]
@@ -154,6 +154,22 @@ def predict(
             for start in range(0, len(inputs), batch)
         ]
     return np.asarray(torch.cat(found).numpy())
+
+
+def with_mirror(model: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The mean of what a model says of a picture and of its mirror image, turned back.
+
+    Bin b of x stands for the place b / k, which the mirror moves to W - 1 - b / k: bin k (W - 1) - b.
+    """
+    sides = mirror_order(LSP)
+    ahead = X_BINS - 1 - round(SPLIT * (SIZE[1] - 1))
+
+    def both(x: Tensor) -> Tensor:
+        across, down = split_axes(model(x.flip(-1))[:, sides], X_BINS)
+        turned = torch.cat((across.flip(-1).roll(-ahead, -1), down), -1)
+        return (model(x) + turned) / 2
+
+    return both
 
 
 def score(predicted: npt.NDArray[np.floating], truth: Joints) -> dict[str, float]:

@@ -35,7 +35,7 @@ RECIPES = {
         # the stem and the first three stages stay as ImageNet made them
         Recipe("efficientnet-lite0", True, 6, 2.0, 2e-3),
         # no index carries weights of TinyViT: it learns everything from staged people
-        Recipe("tiny-vit-5m", False, 0, 1.0, 1e-3, 16),
+        Recipe("tiny-vit-5m", False, 0, 0.5, 1e-3, 16),
     )
 }
 TURN = 25.0

@@ -164,6 +164,9 @@ def _aim(result: Result) -> str:
         f"batch 16, one cycle of the rate over {last['of']:g} epochs; depthwise kernels and all "
         f"statistics stay. {_fine_tuned(result)}"
     )
+    mirror = last.get("with_mirror")
+    if mirror:
+        told += f" Averaged with what it says of the mirror image: {mirror['mean']:.1f} %."
     if last["pck"]["mean"] >= AIM:
         return told + f" It passes {AIM} %, as it should."
     took = sum(row.get("seconds_of_processor", 0.0) for row in rows)
@@ -261,6 +264,8 @@ def _second(result: Result) -> str:
     if not rows:
         return ""
     ends = (EPSILONS[0], EPSILONS[-1])
+    seen = [row["seen"] for row in rows if "seen" in row]
+    told = f"{seen[0]:,} pictures of staged people" if seen else "staged people"
     strong = {"free": result.get("baselines", []), "private": result.get("grid", [])}
     lines = []
     for name, said in _SAID.items():
@@ -280,7 +285,7 @@ def _second(result: Result) -> str:
                              for e in ends)]  # fmt: skip
     return (
         "### TinyViT-5M, the paper's backbone, beside EfficientNet-Lite0\n\nNo package index carries "
-        "TinyViT's weights, so it knows staged people alone. Its head trains as in the grid, one seed.\n\n"
+        f"TinyViT's weights, so it knows {told} alone. Its head trains as in the grid, one seed.\n\n"
         + markdown(head, lines)
     )
 

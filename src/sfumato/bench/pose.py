@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.bench._cells import Cells, Row
-from sfumato.bench._pose_fit import SIZE, People
+from sfumato.bench._pose_fit import SIZE, People, predict, prepared, score, with_mirror
 from sfumato.bench._pose_grid import (
     DELTA,
     DP_METHODS,
@@ -32,7 +32,7 @@ from sfumato.bench._pose_grid import (
     measure,
     some_public,
 )
-from sfumato.bench._pose_models import leeds, public_model, staged, without_promise
+from sfumato.bench._pose_models import RECIPES, leeds, public_model, staged, without_promise
 from sfumato.bench._pose_noise import noises
 from sfumato.bench._pose_pages import HELPED, figures, page, words
 from sfumato.bench._pose_pictures import save_pictures
@@ -40,6 +40,7 @@ from sfumato.bench._pose_speed import speeds
 from sfumato.bench._pose_subspace import captured
 from sfumato.data import lsp
 from sfumato.errors import SfumatoError
+from sfumato.models import PoseNet
 
 __all__ = ["figures", "page", "run", "words"]
 
@@ -193,7 +194,8 @@ class _Table:
     def _before(self, backbone: str) -> list[Row]:
         def look() -> Row:
             task = self.task(backbone)
-            return {"method": "before", "backbone": backbone, "seed": 0,
+            seen = RECIPES[backbone].epochs * self.scale.share * self.scale.staged
+            return {"method": "before", "backbone": backbone, "seed": 0, "seen": round(seen),
                     "pck": task.score(copy.deepcopy(task.model))}  # fmt: skip
 
         row = self._done(f"{backbone}/before", look)
@@ -211,24 +213,39 @@ class _Table:
     def _fine_tuned(self) -> list[Row]:
         """What the private pictures give a model that promises nothing: a row a part of the cycle."""
         rows = [self._part_of_cycle(part) for part in range(1, self.scale.parts + 1)]
-        return [row for row in rows if row is not None]
+        found = [row for row in rows if row is not None]
+        if found:
+            row = self._done(f"{self._cycle}/part {len(found)} with mirror images",
+                             lambda: {"pck": self._with_mirror(len(found))})  # fmt: skip
+            found[-1]["with_mirror"] = row and row["pck"]
+        return found
+
+    @property
+    def _cycle(self) -> str:
+        return f"{STRONG}/fine-tuned/{self.scale.fine_tuned:g} in one cycle"
 
     def _part_of_cycle(self, part: int) -> Row | None:
-        whole, parts = self.scale.fine_tuned, self.scale.parts
-
         def look() -> Row:
-            task = self.task(STRONG)
-            model = copy.deepcopy(task.model)
             began = time.process_time()
-            without_promise(
-                model, self.private, self.cells.folder, epochs=whole, part=part, parts=parts
-            )
+            model = self._after(part)
             seconds = time.process_time() - began
-            model.requires_grad_(True)  # nothing of it is the public model's: score all of it
-            return {"backbone": STRONG, "epochs": whole * part / parts, "of": whole,
-                    "seconds_of_processor": seconds, "pck": task.score(model)}  # fmt: skip
+            whole = self.scale.fine_tuned
+            return {"backbone": STRONG, "epochs": whole * part / self.scale.parts, "of": whole,
+                    "seconds_of_processor": seconds, "pck": self.task(STRONG).score(model)}  # fmt: skip
 
-        return self._done(f"{STRONG}/fine-tuned/{whole:g} in one cycle/part {part}", look)
+        return self._done(f"{self._cycle}/part {part}", look)
+
+    def _after(self, part: int) -> PoseNet:
+        """The model after a part of the cycle."""
+        model = copy.deepcopy(self.task(STRONG).model)
+        without_promise(model, self.private, self.cells.folder, epochs=self.scale.fine_tuned,
+                        part=part, parts=self.scale.parts)  # fmt: skip
+        model.requires_grad_(True)  # nothing of it is the public model's: score all of it
+        return model
+
+    def _with_mirror(self, part: int) -> dict[str, float]:
+        test = self.test.crops()
+        return score(predict(with_mirror(self._after(part)), prepared(test.x)), test.y)
 
     def _helps(self) -> list[Row]:
         """One thing changed at a time, at the largest clip norm, where noise weighs most."""
