@@ -133,7 +133,8 @@ def test_the_page_says_from_numbers_what_holds_and_what_helps() -> None:
     ]  # fmt: skip
     result: dict[str, Any] = {
         "records": 5, "test": 5, "size": [8, 8], "delta": DELTA, "psi": "p", "psi_keeps": "k",
-        "notes": [], "scale": {"staged": 1, "epochs": 25, "batch": 100}, "grid": grid_rows,
+        "notes": [], "scale": {"staged": 1, "epochs": 25, "batch": 100,
+                                 "cycles": [{"epochs": 12, "everything": False}]}, "grid": grid_rows,
         "baselines": [cell("public-only", 99.0)],
         "noise": [{"epsilon": e, "used": 20.0 / e, "tenth": 1, "rdp": 1, "published": 1,
                    "tenth_of_1/N": 1} for e in (0.2, 0.8)],
@@ -143,7 +144,7 @@ def test_the_page_says_from_numbers_what_holds_and_what_helps() -> None:
         "strategies": [cell("dp-sgd", 3.0, epsilon=e, clip_norm=0.01, strategy=EVERYTHING, epochs=1,
                             steps=4) for e in (0.2, 0.8)],
         "second": [cell("before", 2.0), cell("feature", 4.0, epsilon=0.2, clip_norm=1.0)],
-        "fine_tuned": [{"epochs": n, "of": 12, "pck": dict.fromkeys(JOINTS, 50.0 + n)}
+        "fine_tuned": [{"epochs": n, "pck": dict.fromkeys(JOINTS, 50.0 + n)}
                        for n in (6, 12)],
         "speed": {"rows": [{"name": "head", "trained": 1, "cached_steps": 1, "records": 1,
                             "first_pass": 1, "epoch_with": 1, "epoch_without": 9, "faster": 8.7}]},

@@ -110,24 +110,41 @@ def public_model(
     return model
 
 
+@dataclass(frozen=True)
+class Cycle:
+    """One rise and fall of the rate in fine-tuning without a promise, measured in ``parts``.
+
+    First everything trains that staged people trained, but for depthwise kernels: their gradients
+    take two fifths of a step on a CPU. Then ``everything`` does.
+    """
+
+    epochs: float
+    parts: int
+    everything: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"fine-tuned-{self.epochs:g}" + ("-everything" if self.everything else "")
+
+
 def without_promise(
-    model: PoseNet, people: People, folder: Path, *, epochs: float, part: int, parts: int,
+    model: PoseNet, people: People, folder: Path, cycle: Cycle, *, part: int,
     say: Callable[[str], None] = print,
 ) -> None:  # fmt: skip
     """Fine-tune on private people as anyone would who promises nothing: mirrored, turned, no noise.
 
-    Everything trains that staged people trained, but for depthwise kernels: their gradients take two
-    fifths of a step on a CPU. ``epochs`` are one cycle of the rate in ``parts``; the model is left as
-    it is after ``part`` of them, and the weights are kept after each, so a stopped run goes on.
+    The model is left as it is after ``part`` of the cycle; the weights are kept after each, so a
+    stopped run goes on.
     """
-    train_after(model, RECIPES["efficientnet-lite0"].frozen)
+    train_after(model, 0 if cycle.everything else RECIPES["efficientnet-lite0"].frozen)
     for module in model.modules():
-        if isinstance(module, nn.Conv2d) and module.groups > 1:
+        if isinstance(module, nn.Conv2d) and module.groups > 1 and not cycle.everything:
             module.requires_grad_(False)
     for number in range(part):
-        learn = partial(fit, model, people, epochs=epochs, rate=1e-3, turn=TURN, seed=2 + number,
-                        batch=16, span=(number / parts, (number + 1) / parts), say=say)  # fmt: skip
-        kept(folder / f"fine-tuned-{epochs:g}-part-{number + 1}.safetensors", model, learn)
+        span = (number / cycle.parts, (number + 1) / cycle.parts)
+        learn = partial(fit, model, people, epochs=cycle.epochs, rate=1e-3, turn=TURN,
+                        seed=2 + number + 100 * cycle.everything, batch=16, span=span, say=say)  # fmt: skip
+        kept(folder / f"{cycle.name}-part-{number + 1}.safetensors", model, learn)
     model.eval()
 
 

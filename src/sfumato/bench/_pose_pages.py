@@ -144,7 +144,7 @@ def _baselines(result: Result) -> str:
             lines.append([said, *(number(scores, j) for j in JOINTS)])
             lines[-1][1 + list(JOINTS).index("mean")] += paper
     lines += [
-        [f"no privacy, stages 4 to 7 and head, {row['epochs']:g} epochs",
+        [f"no privacy, the model fine-tuned for {row['epochs']:g} epochs",
          *(number([row["pck"]], j) for j in JOINTS)]
         for row in result.get("fine_tuned", [])[-1:]
     ]  # fmt: skip
@@ -161,8 +161,7 @@ def _aim(result: Result) -> str:
     last = rows[-1]
     told = (
         f"\n\nWithout a promise: pictures are mirrored, turned, scaled and lit anew each time; AdamW, "
-        f"batch 16, one cycle of the rate over {last['of']:g} epochs; depthwise kernels and all "
-        f"statistics stay. {_fine_tuned(result)}"
+        f"batch 16, {_cycles(result)}; the statistics of BatchNorm stay. {_fine_tuned(result)}"
     )
     mirror = last.get("with_mirror")
     if mirror:
@@ -172,10 +171,16 @@ def _aim(result: Result) -> str:
     took = sum(row.get("seconds_of_processor", 0.0) for row in rows)
     pace = f" They took {took / 60:.0f} minutes of one core." if took else ""
     return (
-        told
-        + f" The {AIM} % that such a model should pass are not reached in {last['epochs']:g} of "
-        f"{last['of']:g} epochs.{pace} `parts=fine-tuned` goes on from there."
+        told + f" The {AIM} % that such a model should pass are not reached in {last['epochs']:g} "
+        f"epochs.{pace}"
     )
+
+
+def _cycles(result: Result) -> str:
+    told = "one cycle of the rate over {} epochs of stages 4 to 7 without their depthwise kernels"
+    more = ", then one over {} epochs of everything"
+    return "".join((more if cycle["everything"] else told).format(f"{cycle['epochs']:g}")
+                   for cycle in result["scale"]["cycles"])  # fmt: skip
 
 
 def _grid(result: Result) -> str:

@@ -32,7 +32,7 @@ from sfumato.bench._pose_grid import (
     measure,
     some_public,
 )
-from sfumato.bench._pose_models import RECIPES, leeds, public_model, staged, without_promise
+from sfumato.bench._pose_models import RECIPES, Cycle, leeds, public_model, staged, without_promise
 from sfumato.bench._pose_noise import noises
 from sfumato.bench._pose_pages import HELPED, figures, page, words
 from sfumato.bench._pose_pictures import save_pictures
@@ -56,13 +56,13 @@ class Scale:
     share: float = 1.0
     records: int = 1000
     epochs: float = 25
-    fine_tuned: float = 48  # epochs without a promise: one cycle of the rate
-    parts: int = 12  # in which it is measured
+    # training without a promise
+    cycles: tuple[Cycle, ...] = (Cycle(48, 12), Cycle(24, 6, everything=True))
     batch: int = 250
     few: float = 1.0  # epochs of the strategies that cannot be cached
 
 
-_QUICK = Scale(staged=24, share=0.5, records=24, epochs=2, fine_tuned=1, parts=1, batch=12, few=1.0)
+_QUICK = Scale(staged=24, share=0.5, records=24, epochs=2, cycles=(Cycle(1, 1),), batch=12, few=1.0)
 
 
 def run(
@@ -211,41 +211,56 @@ class _Table:
         return [*self._before(backbone), *self._cells(settings, backbone)]
 
     def _fine_tuned(self) -> list[Row]:
-        """What the private pictures give a model that promises nothing: a row a part of the cycle."""
-        rows = [self._part_of_cycle(part) for part in range(1, self.scale.parts + 1)]
-        found = [row for row in rows if row is not None]
+        """What the private pictures give a model that promises nothing: a row a part of a cycle."""
+        steps = [(number, part) for number, cycle in enumerate(self.scale.cycles)
+                 for part in range(1, cycle.parts + 1)]  # fmt: skip
+        found: list[Row] = []
+        for number, part in steps:
+            row = self._part_of_cycle(number, part)
+            if row is None:
+                break
+            found.append(row)
         if found:
-            row = self._done(f"{self._cycle}/part {len(found)} with mirror images",
-                             lambda: {"pck": self._with_mirror(len(found))})  # fmt: skip
+            number, part = steps[len(found) - 1]
+            row = self._done(f"{self._named(number)}/part {part} with mirror images",
+                             lambda: {"pck": self._with_mirror(number, part)})  # fmt: skip
             found[-1]["with_mirror"] = row and row["pck"]
         return found
 
-    @property
-    def _cycle(self) -> str:
-        return f"{STRONG}/fine-tuned/{self.scale.fine_tuned:g} in one cycle"
+    def _named(self, number: int) -> str:
+        cycles = self.scale.cycles[: number + 1]
+        told = ", then everything ".join(f"{cycle.epochs:g} in one cycle" for cycle in cycles)
+        return f"{STRONG}/fine-tuned/{told}"
 
-    def _part_of_cycle(self, part: int) -> Row | None:
+    def _part_of_cycle(self, number: int, part: int) -> Row | None:
+        cycle = self.scale.cycles[number]
+        before = sum(each.epochs for each in self.scale.cycles[:number])
+
         def look() -> Row:
             began = time.process_time()
-            model = self._after(part)
+            model = self._after(number, part)
             seconds = time.process_time() - began
-            whole = self.scale.fine_tuned
-            return {"backbone": STRONG, "epochs": whole * part / self.scale.parts, "of": whole,
-                    "seconds_of_processor": seconds, "pck": self.task(STRONG).score(model)}  # fmt: skip
+            return {"backbone": STRONG, "epochs": before + cycle.epochs * part / cycle.parts,
+                    "everything": cycle.everything, "seconds_of_processor": seconds,
+                    "pck": self.task(STRONG).score(model)}  # fmt: skip
 
-        return self._done(f"{self._cycle}/part {part}", look)
+        return self._done(f"{self._named(number)}/part {part}", look)
 
-    def _after(self, part: int) -> PoseNet:
-        """The model after a part of the cycle."""
+    def _after(self, number: int, part: int) -> PoseNet:
+        """The model after a part of a cycle."""
         model = copy.deepcopy(self.task(STRONG).model)
-        without_promise(model, self.private, self.cells.folder, epochs=self.scale.fine_tuned,
-                        part=part, parts=self.scale.parts)  # fmt: skip
+        for each in self.scale.cycles[:number]:
+            without_promise(model, self.private, self.cells.folder, each, part=each.parts)
+        without_promise(
+            model, self.private, self.cells.folder, self.scale.cycles[number], part=part
+        )
         model.requires_grad_(True)  # nothing of it is the public model's: score all of it
         return model
 
-    def _with_mirror(self, part: int) -> dict[str, float]:
+    def _with_mirror(self, number: int, part: int) -> dict[str, float]:
         test = self.test.crops()
-        return score(predict(with_mirror(self._after(part)), prepared(test.x)), test.y)
+        model = with_mirror(self._after(number, part))
+        return score(predict(model, prepared(test.x)), test.y)
 
     def _helps(self) -> list[Row]:
         """One thing changed at a time, at the largest clip norm, where noise weighs most."""
