@@ -112,6 +112,9 @@ def page(result: dict[str, Any]) -> str:
         f"Guessing: action {100 / len(staging['actions']):.0f}"
         + (f", cMAP {100 * raw['cmap_chance']:.0f}." if raw["cmap_chance"] is not None else "."),
     ]  # fmt: skip
+    missing = [way.name for way in ways(64, 64, 8) if way.name not in rows]
+    if missing:
+        lines += ["", f"Rows that this run left out: {'; '.join(missing)}."]
     lines += _ablations(result)
     lines += _seconds(result["seconds"])
     lines += _real(result)
@@ -179,6 +182,13 @@ def _real(result: dict[str, Any]) -> list[str]:
         else f"{found['clips']} clips"
     )
     chance = found["rows"]["raw"][0]["cmap_chance"]
+    means = {name: mean_and_error(cells, "cmap")[0] for name, cells in found["rows"].items()}
+    above = [name for name in in_order(means) if means[name] > means["raw"]]
+    told = [
+        f"More of identity than on raw clips: {'; '.join(above)}. A likely reason, not tested: the "
+        "attacker looks at the box around a person, and a random projection puts into it what lies "
+        "outside, such as where they stand; so the row of raw clips is no upper bound."
+    ]
     return [
         "",
         f"UTD-MHAD, depth video (its colour video cannot be had here): {several}, {found['people']} "
@@ -195,6 +205,7 @@ def _real(result: dict[str, Any]) -> list[str]:
              for name in in_order(found["rows"])],
             left=2,
         ),
+        *(["", *told] if above else []),
     ]  # fmt: skip
 
 
