@@ -239,8 +239,13 @@ def _best_changes(rows: Rows, ends: Sequence[tuple[str, float]]) -> str:
         if plain and others:
             best = max(others, key=lambda r: r["pck"]["mean"])
             said.append(f"{method} at epsilon {epsilon:g}: {best['change']} "
-                        f"({best['pck']['mean'] - plain[0]:+.1f} points)")  # fmt: skip
-    return f"The best of the changes for {'; for '.join(said)}.\n\n" if said else ""
+                        f"({best['pck']['mean'] - plain[0]:+.1f} points, of {len(others)} tried)")  # fmt: skip
+    if not said:
+        return ""
+    return (
+        f"The best of the changes for {'; for '.join(said)}. A change that gains nothing says that rate x C "
+        "is too large already: a smaller product, as at the smaller C of the grid, is what helps there.\n\n"
+    )
 
 
 def _strategies(result: Result) -> str:
