@@ -59,13 +59,15 @@ def test_a_stopped_table_goes_on_where_it_was(made: Any, monkeypatch: pytest.Mon
     assert table.run(quick=True, keep=str(folder)) == first
 
 
-def test_groups_of_depth_clips_share_nobody_and_one_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_depth_clips_share_nobody_and_one_mask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(0)
     keys = [(action, subject, 1) for action in (1, 2) for subject in range(1, 9)]
     pixels = [rng.integers(0, 256, (20, 120, 160)).astype(np.uint8) for _ in keys]
     found = UtdMhad(keys, lambda index: pixels[index], "depth", Problems())
     monkeypatch.setattr(people, "utd_mhad", lambda *_: found)
-    task = people.depth_task("anywhere", quick=False)
+    task = people.depth_task(str(tmp_path), quick=False)
     groups = [task.public, task.private, task.held_out]
     owners = [{name for names in group.owners or () for name in names} for group in groups]
     assert sum(map(len, owners)) == len(set.union(*owners)) == 8
