@@ -46,10 +46,11 @@ from sfumato.protect.attributes import chosen_rows
 from sfumato.protect.attributes.baselines import BASELINES, GameSettings
 
 PARTS = ("speed", "goals", "baselines", "pictures", "more-data", "combinations")
-# enough donors for some of each class, and an attack that beats guessing on unprotected records
+# enough donors for some of each class, enough records for every mixture of donors of the ablation, and
+# an attack that beats guessing on unprotected records
 QUICK = Effort(steps=10, game=GameSettings(steps=10), attack=ProbeSettings(epochs=4, batch=128),
                most_donors=512)  # fmt: skip
-_QUICK_RECORDS, _QUICK_STEP = 1500, 8
+_QUICK_RECORDS, _QUICK_STEP = 2700, 8
 
 words, page, figures, summary = pages.words, pages.page, pages.figures, pages.summary
 
