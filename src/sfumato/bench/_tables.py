@@ -59,7 +59,7 @@ TABLES: dict[str, Table] = {
                            ("audiomnist",)),
     "multiclip": Table("multiclip", "Noise in the training beside noise in the recordings.", 30, 1,
                        ("utd_mhad",)),
-    "pose": Table("pose", "Pose estimation: every method, epsilon and clip norm.", 180, 2, ("lsp",)),
+    "pose": Table("pose", "Pose estimation: every method, epsilon and clip norm.", 180, 3, ("lsp",)),
     "protect": Table("protect", "Video-DPRP as published and ours; blur beside deface.", 15, 1),
     "speed": Table("speed", "What a private step costs, beside plain SGD and Opacus.", 8, 1),
     "train": Table("train", "Every training method: accuracy against epsilon.", 15, 1, ("utd_mhad",)),
