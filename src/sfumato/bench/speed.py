@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,7 @@ from sfumato.privacy import Randomness
 
 CLIP = (3, 8, 64, 64)
 BATCH = 32
+GROWTH = (16, 32, 64, 128, 256)  # records
 CLASSES = 10
 NOISE = 1.0
 RATE = 0.01
@@ -62,15 +63,15 @@ class Contender:
 
 
 def run(*, rounds: int = 7, threads: int = 2, quick: bool = False) -> dict[str, Any]:
-    """All measurements as plain values; ``quick`` takes two rounds and leaves fine-tuning out."""
-    rounds = min(rounds, 2) if quick else rounds
+    """All measurements as plain values; ``quick`` takes one round of fewer records and leaves fine-tuning out."""
+    rounds = 1 if quick else rounds
     keep_freed_memory()  # as a training does; for all contenders alike
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         result: dict[str, Any] = {"machine": machine(), "threads": threads, "rounds": rounds}
         result |= _steps(rounds)
-        result["growth"] = _growth(max(1, rounds // 3), threads)
+        result["growth"] = _growth(GROWTH[:3:2] if quick else GROWTH, max(1, rounds // 3), threads)
         result["fine_tuning"] = [] if quick else _fine_tuning(threads)
     finally:
         torch.set_num_threads(before)
@@ -176,14 +177,14 @@ def _largest_error(model: nn.Module, x: Tensor, y: Tensor) -> float:
     return max(float((found[name] - exact[name]).abs().max()) for name in exact) / scale
 
 
-def _growth(rounds: int, threads: int) -> list[dict[str, float]]:
+def _growth(sizes: Sequence[int], rounds: int, threads: int) -> list[dict[str, float]]:
     """Time and memory against the number of records, under one memory bound.
 
     Each number of records has a process of its own: a peak says little where others peaked before.
     """
     fresh = multiprocessing.get_context("spawn")
     found = []
-    for records in (16, 32, 64, 128, 256):
+    for records in sizes:
         with ProcessPoolExecutor(1, mp_context=fresh) as process:
             found.append(process.submit(_growth_of, records, rounds, threads).result())
     return found
