@@ -170,8 +170,8 @@ def results() -> dict[str, str]:
         "`sfumato bench all data=FOLDER`. A look at all of it, into another folder: "
         "`sfumato bench all --quick data=FOLDER results=LOOK`, about "
         f"{sum(table.quick_minutes for name, table in TABLES.items() if name != 'all'):.0f} minutes of "
-        "one core (user and system time of all its processes in one whole run, with nothing kept from "
-        "before; that run ends with the seconds of every table).",
+        "one core (user and system time of all its processes, table by table, with nothing kept from "
+        "before; a run ends with the seconds of every table).",
     ]
     for name, table in TABLES.items():
         numbers = ROOT / "results" / f"{name}.json"
