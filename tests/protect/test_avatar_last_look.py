@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,7 @@ from sfumato.media import VideoWriter, open_video, read_frames
 from sfumato.protect import ProtectError
 from sfumato.protect.video._output_check import is_one_of
 from sfumato.protect.video.avatar import Avatar, Found, Known, LastLook, read_layers
-from sfumato.protect.video.avatar._finder import sorted_out
+from sfumato.protect.video.avatar._finder import PeopleFinder, sorted_out
 from sfumato.protect.video.avatar._stayed import stayed
 
 FACE = people.Box(20, 20, 40, 44)
@@ -35,6 +35,18 @@ class Marked:
     def detect(self, image: npt.NDArray[np.uint8]) -> list[people.Box]:
         part = image[FACE.pixels(image.shape[1], image.shape[0])]
         return [FACE] if part.std() > 20 else []
+
+
+@dataclass
+class Fixed:
+    """Finds one face, everywhere the same."""
+
+    face: people.Box
+    name: str = "fixed"
+    device: str = "cpu"
+
+    def detect(self, image: npt.NDArray[np.uint8]) -> list[people.Box]:
+        return [self.face]
 
 
 @dataclass
@@ -91,6 +103,16 @@ def test_the_renderers_mask_answers_for_the_avatars_own_face() -> None:
     assert look.identity.asked == []  # type: ignore[attr-defined]
     rendered[0, :36] = False  # the renderer wrote the chin only
     assert look.left(face, face, rendered).any()
+
+
+def test_a_face_half_out_of_the_picture_is_nobodys_avatar() -> None:
+    """Its core may lie outside, where the renderer wrote nothing."""
+    outside = people.Box(-30, 20, 2, 44)
+    assert outside.scale(0.8).pixels(SIZE[1], SIZE[0])[1] == slice(0, 0)
+    look = eyes()
+    look.checker = look.search = Fixed(outside)
+    face = textured((150, 110, 90))[None]
+    assert look.left(face, face, ~NOTHING).any()
 
 
 def test_a_face_where_nobody_was_is_nobody() -> None:
@@ -206,3 +228,26 @@ def test_giants_and_flickers_get_no_avatar() -> None:
     assert believed == [person, aside]
     assert doubted == [giant, flicker]
     assert sorted_out([person, near], 3) == ([person, near], [])
+
+
+class Masked:
+    """A pose estimator that gives a mask with its pose, as a plug-in may."""
+
+    name, device = "masked", "cpu"
+
+    def estimate(
+        self,
+        image: npt.NDArray[np.uint8],
+        previous: tuple[people.Pose, ...] = (),
+        search: bool = True,
+    ) -> tuple[people.Pose, ...]:
+        mask = np.zeros(image.shape[:2], bool)
+        mask[:9, -9:] = True
+        return (replace(pose(50, 40, 20), mask=mask),)
+
+
+def test_masks_that_come_with_poses_are_erased_too() -> None:
+    finder = PeopleFinder()
+    finder._poses = Masked()
+    found = finder.find([np.full((*SIZE, 3), 90, np.uint8)] * 3)
+    assert found.masks[:, :9, -9:].all()

@@ -27,7 +27,6 @@ from sfumato.protect.video.avatar import (
     without,
 )
 
-JUDGE = "blazeface-short"  # took no part in finding; the method's own last look uses it too
 _PERSON = 0.5  # probability above which the segmenter calls a pixel a person
 _MAIN = [11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
 _NEAR = 0.2  # of the torso
@@ -36,15 +35,14 @@ _SEEN = 0.5  # visibility that a joint of the original needs to be judged
 
 
 class Eyes:
-    """The detectors that judge, opened once."""
+    """The detectors that judge, opened once: faces by the last look's, which took no part in finding."""
 
     def __init__(self) -> None:
-        self.faces = people.face_detector(JUDGE)
-        self.all_faces = people.face_detector("centerface+blazeface")
+        self.last_look = LastLook()
+        self.faces, self.all_faces = self.last_look.checker, self.last_look.search
+        self.identity = self.last_look.identity
         self.segmenter = people.person_segmenter("selfie")
         self.poses = people.pose_estimator("blazepose")
-        self.identity = people.face_embedder("dlib")
-        self.last_look = LastLook()
 
 
 def judged_clip(

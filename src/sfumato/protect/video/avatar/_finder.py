@@ -29,9 +29,10 @@ _Poses = dict[int, people.Pose]  # of one person, by frame
 class PeopleFinder:
     """Looks for people with several detectors; q is the union of everything they give.
 
-    Poses by BlazePose (with their own masks), person masks by selfie segmentation, heads by two face
-    detectors, outlines of poses that are not believed. The camera is unknown: it is taken level, with a usual focal length, and each person
-    is put at the depth that makes the metric landmarks fall on the seen ones.
+    Poses by BlazePose, person masks by selfie segmentation, heads by two face detectors, outlines of
+    poses that are not believed, and the masks of an estimator that gives some with its poses. The
+    camera is unknown: it is taken level, with a usual focal length, and each person is put at the
+    depth that makes the metric landmarks fall on the seen ones.
     """
 
     name = "people"
@@ -58,6 +59,8 @@ class PeopleFinder:
         for t, (_, tracked) in enumerate(people.poses(frames, self._poses)):
             for pose in tracked.poses:
                 seen.setdefault(pose.person, {})[t] = pose
+                if pose.mask is not None:
+                    masks[t] |= pose.mask
         believed, doubted = sorted_out(list(seen.values()), min(SHORTEST, len(images)))
         for poses in doubted:
             track = self._track(poses, len(images), camera)

@@ -47,7 +47,7 @@ class LastLook:
             faces = [
                 box
                 for box in each_find(self.checker, output)
-                if rendered[t][box.scale(_CORE).pixels(width, height)].mean() < _MOST
+                if not _written(rendered[t][box.scale(_CORE).pixels(width, height)])
             ]
             if not faces:
                 continue
@@ -61,3 +61,8 @@ class LastLook:
         """Whether a place shows the person that it showed before: one look at both, in one box."""
         apart = self.identity.embed(original, face) - self.identity.embed(output, face)
         return float(np.linalg.norm(apart)) < self.identity.same_person
+
+
+def _written(core: npt.NDArray[np.bool_]) -> bool:
+    """Whether the renderer wrote most of a face's core; of one outside the picture it wrote nothing."""
+    return bool(core.size) and float(core.mean()) >= _MOST
