@@ -172,6 +172,27 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], Route]] = {
         (4, 7, 7),
         Route.BOOK_KEEPING,
     ),
+    "pointwise conv2d of few cells": (
+        lambda: Flat(nn.Sequential(nn.Conv2d(12, 20, 1), nn.ReLU(), nn.Conv2d(20, 3, 1))),
+        (12, 2, 2),
+        Route.BOOK_KEEPING,
+    ),
+    "pointwise conv2d that skips cells": (
+        lambda: Flat(nn.Sequential(nn.Conv2d(12, 20, 1, 2), nn.ReLU(), nn.Conv2d(20, 3, 1))),
+        (12, 3, 3),
+        Route.BOOK_KEEPING,
+    ),
+    "wide depthwise conv2d": (
+        lambda: Flat(
+            nn.Sequential(
+                nn.Conv2d(3, 3, (5, 3), (2, 1), (2, 4), (1, 3), groups=3),
+                nn.ReLU(),
+                nn.Conv2d(3, 3, 4, groups=3, bias=False),
+            )
+        ),
+        (3, 9, 8),
+        Route.BOOK_KEEPING,
+    ),
     "depthwise conv3d": (
         lambda: Flat(nn.Sequential(nn.Conv3d(3, 3, 3, 1, 1, groups=3), nn.Conv3d(3, 3, 2, 2))),
         (3, 4, 6, 6),
@@ -221,6 +242,20 @@ def test_sum_and_norms_equal_a_loop_over_records(case: str, loss: Any) -> None:
     assert choice.route is route, choice.reason
     assert [name for name, _ in model.named_parameters()] == names
     assert all(p.grad is None for p in model.parameters())
+
+
+@pytest.mark.parametrize("case", ["pointwise conv2d of few cells", "wide depthwise conv2d"])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_convolutions_of_several_clips_equal_the_loop(case: str, layout: Any, loss: Any) -> None:
+    torch.manual_seed(5)
+    make, shape, route = CASES[case]
+    model = make().to(memory_format=layout)
+    x, y = torch.randn(BATCH, 2, *shape), torch.randint(3, (BATCH,))
+    agree(
+        clipped_gradient(model, loss, (x, y), 0.1, clips=2),
+        oracle(model, loss, x, y, 0.1, clips=2),
+    )
+    assert route_of(model).route is route  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("make", [lambda: nn.Embedding(7, 3), TiedWords])

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from sfumato import models
-from sfumato.learn import clipped_gradient
+from sfumato.learn import Route, clipped_gradient, route_of
 
 CLIP = 0.5
 
@@ -53,6 +53,7 @@ def _pose():
     [
         (_mvit, "last-norms"),
         (_tiny_vit, "last-stage"),
+        (_tiny_vit, "everything"),
         (_pose, "last-stage"),
         (lambda: (models.SensorCNN(classes=5), (128, 2)), "everything"),
         (lambda: (models.MelCNN(classes=5), (40, 32, 1)), "everything"),
@@ -67,6 +68,9 @@ def test_clipped_gradients_of_the_models_equal_a_loop(build, preset):
     y = torch.rand(3, 14, 3) * 60 if pose else torch.tensor([0, 3, 4])
     loss = _pose_loss if pose else _cross_entropy
     total, norms = clipped_gradient(model, loss, (x, y), CLIP)
+    choice = route_of(model)
+    assert choice is not None
+    assert choice.route is Route.BOOK_KEEPING, choice.reason
     expected, expected_norms = _slow(model, loss, x, y)
     torch.testing.assert_close(norms, expected_norms, atol=0, rtol=1e-4)
     assert total.keys() == expected.keys()

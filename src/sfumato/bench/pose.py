@@ -164,7 +164,7 @@ class _Table:
                 return self._second()
             case _:
                 return self._done(
-                    "speed of four cuts", lambda: speeds(self.task(STRONG), self.quick)
+                    "speed of five cuts, one thread", lambda: speeds(self.task(STRONG), self.quick)
                 )
 
     def _plain(self, method: str, **more: Any) -> Setting:

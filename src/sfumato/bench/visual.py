@@ -35,7 +35,7 @@ QUICK_ROWS = ("face blurring", "ISR, a tenth", "selective privacy", "Video-DPRP,
               "Video-DPRP, 16 pixels, epsilon 8", "published, k 64x80", "published, b 0.2")  # fmt: skip
 # finders of faces, skeletons and bodies need colour
 ON_DEPTH = ("ISR", "appearance free", "selective privacy", "silhouette",
-            *(f"Video-DPRP, {how}, epsilon 8" for how in ("published", "16 pixels", "frame")))  # fmt: skip
+            "Video-DPRP, published", "Video-DPRP, 16 pixels", "Video-DPRP, frame")  # fmt: skip
 _SECONDS_SIZE, _SECONDS_FRAMES = (320, 240), 180
 _TIMED: dict[str, tuple[str, dict[str, Any]]] = {
     "ISR (32x24)": ("isr", {}),

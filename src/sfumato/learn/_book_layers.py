@@ -6,6 +6,7 @@ parameters: what would be summed over records goes into the book, record by reco
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch.autograd.function import once_differentiable
 from sfumato.learn._contributions import Explicit, Lookup, Product
 
 _aten = torch.ops.aten
+_QUICK_KERNEL = 9  # cells of a depthwise kernel that the grouped form is quick for
 
 
 class BookLinear(Function):
@@ -74,16 +76,50 @@ class BookConv(Function):
 
 def _conv_gradients(
     x: Tensor, weight: Tensor, grad: Tensor, settings: Any, records: int
-) -> Explicit:
-    """Per-record gradients by one grouped convolution: every row of the batch is its own group."""
+) -> Explicit | Product:
+    """Per-record gradients of a kernel, in the way that is fastest for its shape."""
+    stride, padding, dilation, groups = settings
+    wide, tall, cells = x.shape[1], grad.shape[1], math.prod(grad.shape[2:]) * len(x) // records
+    pointwise = (
+        weight[0, 0].numel() == 1 and {*stride, *dilation, groups} == {1} and not any(padding)
+    )
+    if pointwise and cells * (wide + tall) < wide * tall:
+        a, g = (
+            t.flatten(2).transpose(1, 2).reshape(records, cells, -1) for t in (x.detach(), grad)
+        )
+        return Product(a, g)
+    if weight.dim() == 4 and groups == wide == tall and weight[0].numel() > _QUICK_KERNEL:
+        gradients = _depthwise_gradients(x, weight, grad, settings)
+    else:
+        gradients = _grouped_gradients(x, weight, grad, settings)
+    return Explicit(gradients.reshape(records, -1, *weight.shape).sum(1))
+
+
+def _grouped_gradients(x: Tensor, weight: Tensor, grad: Tensor, settings: Any) -> Tensor:
+    """By one grouped convolution: every row of the batch is its own group."""
     stride, padding, dilation, groups = settings
     rows, none = len(x), [0] * len(stride)
     many = weight.detach().expand(rows, *weight.shape).reshape(-1, *weight.shape[1:])
-    gradients = _aten.convolution_backward(
+    return _aten.convolution_backward(  # type: ignore[no-any-return]
         grad.reshape(1, -1, *grad.shape[2:]), x.reshape(1, -1, *x.shape[2:]), many, None,
         stride, padding, dilation, False, none, rows * groups, [False, True, False],
     )[1]  # fmt: skip
-    return Explicit(gradients.reshape(records, -1, *weight.shape).sum(1))
+
+
+def _depthwise_gradients(x: Tensor, weight: Tensor, grad: Tensor, settings: Any) -> Tensor:
+    """One shifted product for each cell of a kernel: large ones have no fast grouped form."""
+    stride, padding, dilation, _ = settings
+    last = torch.channels_last
+    x = F.pad(x, (padding[1], padding[1], padding[0], padding[0])).contiguous(memory_format=last)
+    grad = grad.contiguous(memory_format=last)
+    found = x.new_empty(len(x), *weight.shape)
+    for i, j in itertools.product(range(weight.shape[2]), range(weight.shape[3])):
+        rows, columns = (
+            slice(first * d, first * d + (size - 1) * s + 1, s)
+            for first, d, s, size in zip((i, j), dilation, stride, grad.shape[2:])
+        )
+        found[:, :, 0, i, j] = (x[:, :, rows, columns] * grad).sum((2, 3))
+    return found
 
 
 class BookLayerNorm(Function):

@@ -69,7 +69,11 @@ class _Mlp(nn.Module):
 
 
 class _WindowAttention(nn.Module):
-    """Attention inside one window, with a learned bias for every offset |dy|, |dx|."""
+    """Attention inside one window, with a learned bias for every offset |dy|, |dx|.
+
+    A window that hangs over the edge is filled up with zeros, as published. Its filling is alike
+    everywhere, so one token stands for all of it, with the logarithm of its summed weights as bias.
+    """
 
     offsets: Tensor
 
@@ -86,15 +90,35 @@ class _WindowAttention(nn.Module):
         )
         offsets = (y[:, None] - y).abs() * window + (x[:, None] - x).abs()
         self.register_buffer("offsets", offsets, persistent=False)
+        self.window = window
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, inside: tuple[int, int]) -> Tensor:
+        """``x`` (windows, tokens, width) are the ``inside`` rows and columns of each window."""
         windows, tokens, width = x.shape
+        bias = self._bias(windows, inside)
+        filling = bias.shape[-1] - tokens
+        whole = functional.pad(x, (0, 0, 0, filling)) if filling else x
         # timm keeps q, k, v of one head side by side
-        parts = self.qkv(self.norm(x)).reshape(windows, tokens, self.heads, 3, width // self.heads)
+        parts = self.qkv(self.norm(whole)).reshape(
+            windows, tokens + filling, self.heads, 3, width // self.heads
+        )
         q, k, v = parts.permute(3, 0, 2, 1, 4).unbind(0)
-        bias = self.attention_biases[:, self.offsets]
-        out = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        out = functional.scaled_dot_product_attention(q[:, :, :tokens], k, v, attn_mask=bias)
         return self.proj(out.transpose(1, 2).reshape(windows, tokens, width))  # type: ignore[no-any-return]
+
+    def _bias(self, windows: int, inside: tuple[int, int]) -> Tensor:
+        """(windows or 1, heads, tokens, tokens), and one more column for the filling, if there is any."""
+        biases: Tensor = self.attention_biases
+        # where it trains, one copy for each window: the gradients of records stay apart
+        biases = biases.expand(windows, -1, -1) if biases.requires_grad else biases[None]
+        here = torch.zeros(self.window, self.window, dtype=torch.bool, device=biases.device)
+        here[: inside[0], : inside[1]] = True
+        here = here.flatten()
+        every = biases[..., self.offsets[here]]
+        if bool(here.all()):
+            return every
+        filling = every[..., ~here].logsumexp(-1, keepdim=True)
+        return torch.cat([every[..., here], filling], -1)
 
 
 class _Block(nn.Module):
@@ -116,15 +140,33 @@ class _Block(nn.Module):
         return tokens.transpose(1, 2).reshape(x.shape)
 
     def _windows(self, x: Tensor) -> Tensor:
-        side, (records, width, height, breadth) = self.window, x.shape
-        padding = (0, -breadth % side, 0, -height % side)
-        x = functional.pad(x, padding)
-        rows, columns = x.shape[2] // side, x.shape[3] // side
-        x = x.reshape(records, width, rows, side, columns, side).permute(0, 2, 4, 3, 5, 1)
-        x = self.attn(x.reshape(-1, side * side, width))
-        x = x.reshape(records, rows, columns, side, side, width).permute(0, 5, 1, 3, 2, 4)
-        x = x.reshape(records, width, rows * side, columns * side)
-        return x[:, :, :height, :breadth]
+        """Whole windows first, then those that the lower and the right edge cut."""
+        rows, columns = (_parts(size, self.window) for size in x.shape[2:])
+        bands = []
+        for row in rows:
+            band = x[:, :, row]
+            bands.append(_joined([self._alike(band[:, :, :, column]) for column in columns], 3))
+        return _joined(bands, 2)
+
+    def _alike(self, x: Tensor) -> Tensor:
+        """Windows of one shape, side by side."""
+        records, width, height, breadth = x.shape
+        high, broad = min(self.window, height), min(self.window, breadth)
+        rows, columns = height // high, breadth // broad
+        x = x.reshape(records, width, rows, high, columns, broad).permute(0, 2, 4, 3, 5, 1)
+        x = self.attn(x.reshape(-1, high * broad, width), (high, broad))
+        x = x.reshape(records, rows, columns, high, broad, width).permute(0, 5, 1, 3, 2, 4)
+        return x.reshape(records, width, height, breadth)
+
+
+def _parts(size: int, window: int) -> list[slice]:
+    """What whole windows cover, and the rest."""
+    whole = size - size % window
+    return [part for part in (slice(0, whole), slice(whole, size)) if part.start < part.stop]
+
+
+def _joined(parts: list[Tensor], axis: int) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts, axis)
 
 
 class _ConvStage(nn.Module):
