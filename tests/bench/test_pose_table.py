@@ -164,7 +164,7 @@ def test_the_page_says_from_numbers_what_holds_and_what_helps() -> None:
     # sqrt(10000) x 100 / 100 and sqrt(25) x 100 / 100
     assert "100.0 C at epsilon 0.2 (5.00 C in the subspace)" in text
     assert "dp-sgd at epsilon 0.2: better (+2.5 points, of 2 tried)" in text
-    assert "| everything | 10,000 | dp-sgd | 3.0 | 3.0 |" in text
+    assert "| everything | 10,000 | 1 | dp-sgd | 3.0 | 3.0 |" in text
     assert "| feature | 1 | 4.0 | - | 13.0 ± 2.5 | 13.0 ± 2.5 |" in text
     assert "56.0 % after 6 epochs, 62.0 % after 12 epochs" in text
     assert "passes 60 %" in text

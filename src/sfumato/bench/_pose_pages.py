@@ -255,16 +255,17 @@ def _strategies(result: Result) -> str:
     lines = []
     for strategy, method in dict.fromkeys((row["strategy"], row["method"]) for row in rows):
         own = [r for r in rows if (r["strategy"], r["method"]) == (strategy, method)]
-        lines.append([strategy, f"{own[0]['trained']:,}", method,
+        lines.append([strategy, f"{own[0]['trained']:,}", f"{own[0]['epochs']:g}", method,
                       *(number(chosen(own, epsilon=e)) for e in (EPSILONS[0], EPSILONS[-1]))])  # fmt: skip
-    lines.sort(key=lambda line: (list(STRATEGIES).index(line[0]), DP_METHODS.index(line[2])))
-    head = ["trained", "parameters", "method",
+    lines.sort(key=lambda line: (list(STRATEGIES).index(line[0]), DP_METHODS.index(line[3])))
+    head = ["trained", "parameters", "epochs", "method",
             *(f"epsilon {e:g}" for e in (EPSILONS[0], EPSILONS[-1]))]  # fmt: skip
     said = (
-        f"One seed, C = {rows[0]['clip_norm']:g}, {rows[0]['epochs']:g} epoch "
-        f"({rows[0]['steps']} steps) where the paper has 25: nothing can be cached when all norms train, and "
-        "one such epoch takes as long as a whole cell of the grid. Statistics of BatchNorm are frozen; from "
-        "scratch, GroupNorm takes their place.\n\n"
+        f"One seed, C = {rows[0]['clip_norm']:g}, the grid's rate. The last stage and the head train on cached "
+        "features, as long as in the paper. When all norms train, nothing can be cached whole, and one epoch "
+        "takes as long as a whole cell of the grid: those rows have fewer epochs, of "
+        f"{rows[0]['steps'] / rows[0]['epochs']:g} steps each. Statistics of BatchNorm are frozen; from scratch, "
+        "GroupNorm takes their place.\n\n"
     )
     return "### Other strategies\n\n" + said + markdown(head, lines)
 

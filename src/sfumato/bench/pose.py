@@ -23,6 +23,7 @@ from sfumato.bench._pose_grid import (
     DP_METHODS,
     EPSILONS,
     EVERYTHING,
+    LAST_STAGE,
     NORMS,
     PSI,
     SCRATCH,
@@ -273,14 +274,16 @@ class _Table:
         return rows
 
     def _strategies(self) -> list[Row]:
-        """What cannot be cached whole: two epsilons, one clip norm, few epochs."""
+        """What trains more than the head, at one clip norm: the last stage on cached features, and
+        what cannot be cached whole, for few epochs."""
+        epochs = dict.fromkeys((NORMS, EVERYTHING, SCRATCH), self.scale.few)
         return self._cells(
             replace(self._plain(method, epsilon=epsilon, clip_norm=0.01),
-                    strategy=strategy, epochs=self.scale.few)
+                    strategy=strategy, epochs=many)
             # the two ends of what projection and features do first
             for methods in (("dp-sgd", "feature-projective"), ("projected", "feature"))
-            for strategy in (NORMS, EVERYTHING, SCRATCH)
-            for epsilon in (EPSILONS[-1], EPSILONS[0])
+            for strategy, many in {**epochs, LAST_STAGE: self.scale.epochs}.items()
+            for epsilon in ((EPSILONS[-1],) if self.quick else (EPSILONS[-1], EPSILONS[0]))
             for method in methods
         )  # fmt: skip
 
