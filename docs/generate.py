@@ -169,9 +169,8 @@ def results() -> dict[str, str]:
         f"{TABLES['all'].minutes / 60:.0f} hours on two cores, may be stopped and goes on where it was: "
         "`sfumato bench all data=FOLDER`. A look at all of it, into another folder: "
         "`sfumato bench all --quick data=FOLDER results=LOOK`, about "
-        f"{sum(table.quick_minutes for name, table in TABLES.items() if name != 'all'):.0f} minutes of "
-        "one core (user and system time of all its processes, table by table, with nothing kept from "
-        "before; a run ends with the seconds of every table).",
+        f"{sum(table.quick_minutes for name, table in TABLES.items() if name != 'all'):.0f} minutes on two "
+        "idle cores, with nothing kept from before; a run ends with the seconds of every table.",
     ]
     for name, table in TABLES.items():
         numbers = ROOT / "results" / f"{name}.json"

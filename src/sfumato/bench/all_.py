@@ -43,8 +43,7 @@ def run(
     minutes = {
         name: TABLES[name].quick_minutes if quick else TABLES[name].minutes for name in names
     }
-    of = "one core" if quick else "two cores"
-    console.print(f"{len(names)} tables, about {sum(minutes.values()):.0f} min of {of}.")
+    console.print(f"{len(names)} tables, about {sum(minutes.values()):.0f} min on two cores.")
     rows = []
     for name in names:
         table = TABLES[name]
@@ -103,5 +102,7 @@ def words(result: dict[str, Any]) -> list[Any]:
         said = "FAILED" if row["failed"] else "yes" if row["written"] else "no"
         grid.add_row(row["table"], said, str(row["seconds"]), str(row["cpu_seconds"]),
                      ", ".join(row["without"]))  # fmt: skip
-    total = sum(row["cpu_seconds"] for row in result["rows"])
-    return [grid, f"{total / 60:.1f} processor minutes in all."]
+    clock, used = (
+        sum(row[key] for row in result["rows"]) / 60 for key in ("seconds", "cpu_seconds")
+    )
+    return [grid, f"{clock:.1f} minutes in all, {used:.1f} of the processor."]
