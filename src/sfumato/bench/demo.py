@@ -90,7 +90,7 @@ def run(out: Path, *, clip: Path | None, force: bool, say: Say) -> Summary:
 
 def _stage_clip(target: Path, force: bool) -> Path:
     staging = stage.Staging(
-        clips=1, frames=64, fps=15.0, width=320, height=240, actions=("wave",), seed=25
+        clips=1, frames=64, fps=15.0, width=320, height=240, actions=("wave",), seed=27
     )
     made = next(iter(stage.clips(staging)))
     with VideoWriter(target, rate=Fraction(15), size=(320, 240), force=force) as writer:
