@@ -392,20 +392,29 @@ def figures(result: Row) -> dict[str, str]:
             )
     motion = result["cases"].get("motion", {}).get("rows", {})
     methods = [name for name in motion if name in BASELINES]
+    rows = [*(motion[each] for each in methods), motion.get("pass", {})]
+    titles = [*(BASELINES[each] for each in methods), "PASS"]
     for name in MAIN["motion"].private if methods else ():
-        series = {
-            title: [_mean(found(motion[each], attacker, name)) for each in methods]
+        seen = {
+            title: [found(each, attacker, name) for each in rows]
             for title, attacker in (("own adversary", "own"), ("probing attack", "probe"))
         }
-        series["probing attack"].append(_mean(found(motion.get("pass", {}), "probe", name)))
-        series["own adversary"].append(0.0)
-        titles = [*(BASELINES[each] for each in methods), "PASS"]
-        drawn[f"baselines-{name}"] = bars(f"SisFall, {name}", "NAG in per cent", titles, series)
+        heights, errors = (
+            {title: [part(values) for values in each] for title, each in seen.items()}
+            for part in (_mean, _deviation)
+        )
+        drawn[f"baselines-{name}"] = bars(
+            f"SisFall, {name}", "NAG in per cent", titles, heights, errors=errors
+        )
     return drawn
 
 
 def _mean(values: Sequence[float]) -> float:
     return statistics.fmean(values) if values else 0.0
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def head(*names: str) -> list[str]:
