@@ -50,7 +50,7 @@ def order_sentence(result: Result) -> str:
     if not wrong:
         return f"All {len(found)} orderings of the paper hold in the mean."
     named = "; ".join(
-        f"{row['better']} {-row['gap']:.1f} points below {row['worse']} at epsilon "
+        f"{row['better']} {-row['gap']:.2f} points below {row['worse']} at epsilon "
         f"{row['epsilon']:g}, C {row['clip_norm']:g}" for row in wrong
     )  # fmt: skip
     within = sum(-row["gap"] <= row["error"] for row in wrong if row["seeds"] > 1)
