@@ -1,4 +1,4 @@
-"""What table ``pass`` shows: for the terminal, as a page of Markdown, and as figures."""
+"""What table ``pass`` shows: for the terminal, and as a page of Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from rich.table import Table as Grid
 
-from sfumato.bench._figures import bars, matrix
 from sfumato.bench._pass_cases import (
     BOUNDED,
     FIT_MINUTES,
@@ -54,6 +53,11 @@ def found(rows: Mapping[str, Row], attacker: str, name: str, what: str = "nag") 
         return [row["mnag"][attacker] for row in rows.values() if attacker in row["mnag"]]
     attacks = [row["attackers"].get(attacker, {}) for row in rows.values()]
     return [attack[name][what] for attack in attacks if name in attack]
+
+
+def average(values: Sequence[float]) -> float:
+    """Zero where nothing was measured."""
+    return statistics.fmean(values) if values else 0.0
 
 
 def shown(
@@ -228,8 +232,8 @@ def _finer(entry: Row) -> list[str]:
         return []
     means = []
     for attacker in _ATTACKERS:
-        kept = [_mean(found(rows, attacker, name)) for name in (*task["useful"], *task["also"])]
-        hidden = [_mean(found(rows, attacker, name)) for name in task["private"]]
+        kept = [average(found(rows, attacker, name)) for name in (*task["useful"], *task["also"])]
+        hidden = [average(found(rows, attacker, name)) for name in task["private"]]
         means.append(f"{statistics.fmean(kept) - statistics.fmean(hidden):.1f}")
     return [
         f"Age is in two groups, younger than {YOUNG} or not, as CelebA has Young, since on validation "
@@ -375,46 +379,6 @@ def _combination_table(cases: Row) -> list[str]:
         best = f"{entry['bound']['labels']['mnag']:.1f}" if "bound" in entry else ""
         lines.append(line([task["source"], cells, mean, best, COMBINATIONS.get(name, "")]))
     return [*lines, ""]
-
-
-def figures(result: Row) -> dict[str, str]:
-    """Confusion matrices of the substitution, and own adversary beside attacker."""
-    drawn = {}
-    for case in MAIN:
-        entry = result["cases"].get(case)
-        if entry is None or "pass" not in entry["rows"]:
-            continue
-        first = next(iter(entry["rows"]["pass"].values()))
-        for name, values in first["confusion"].items():
-            classes = [str(number) for number in range(len(values))]
-            drawn[f"{case}-{name}"] = matrix(
-                f"{name}: replaced by", "class of the donor", "class of the record", classes, values
-            )
-    motion = result["cases"].get("motion", {}).get("rows", {})
-    methods = [name for name in motion if name in BASELINES]
-    rows = [*(motion[each] for each in methods), motion.get("pass", {})]
-    titles = [*(BASELINES[each] for each in methods), "PASS"]
-    for name in MAIN["motion"].private if methods else ():
-        seen = {
-            title: [found(each, attacker, name) for each in rows]
-            for title, attacker in (("own adversary", "own"), ("probing attack", "probe"))
-        }
-        heights, errors = (
-            {title: [part(values) for values in each] for title, each in seen.items()}
-            for part in (_mean, _deviation)
-        )
-        drawn[f"baselines-{name}"] = bars(
-            f"SisFall, {name}", "NAG in per cent", titles, heights, errors=errors
-        )
-    return drawn
-
-
-def _mean(values: Sequence[float]) -> float:
-    return statistics.fmean(values) if values else 0.0
-
-
-def _deviation(values: Sequence[float]) -> float:
-    return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def head(*names: str) -> list[str]:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.audit import ProbeSettings
-from sfumato.bench import _pass_pages as pages
 from sfumato.bench._cells import Cells, Row
 from sfumato.bench._pass_cases import (
     BOUNDED,
@@ -29,6 +28,7 @@ from sfumato.bench._pass_cases import (
     Case,
 )
 from sfumato.bench._pass_data import FOLDERS, SPLITS, Split, face_split, find_folders
+from sfumato.bench._pass_figures import figures
 from sfumato.bench._pass_measure import (
     Effort,
     Reference,
@@ -40,10 +40,13 @@ from sfumato.bench._pass_measure import (
     released_row,
     rounded,
 )
+from sfumato.bench._pass_pages import page, summary, words
 from sfumato.bench._pass_pictures import PICTURE_METHODS, released_faces
 from sfumato.errors import SfumatoError
 from sfumato.protect.attributes import chosen_rows
 from sfumato.protect.attributes.baselines import BASELINES, GameSettings
+
+__all__ = ["figures", "page", "run", "summary", "words"]
 
 PARTS = ("speed", "goals", "baselines", "pictures", "more-data", "combinations")
 # enough donors for some of each class, enough records for every mixture of donors of the ablation, and
@@ -51,8 +54,6 @@ PARTS = ("speed", "goals", "baselines", "pictures", "more-data", "combinations")
 QUICK = Effort(steps=10, game=GameSettings(steps=10), attack=ProbeSettings(epochs=4, batch=128),
                most_donors=512)  # fmt: skip
 _QUICK_RECORDS, _QUICK_STEP = 2700, 8
-
-words, page, figures, summary = pages.words, pages.page, pages.figures, pages.summary
 
 
 @dataclass(frozen=True)
