@@ -155,7 +155,10 @@ def test_the_page_says_from_numbers_what_holds_and_what_helps() -> None:
     # three seeds are 10, 11, 12: half an interval is 2.5, of a difference 3.5
     assert "10 of 12 orderings hold" in text
     assert "| head | 8x6 | 1 | 500.0 ms | 4500.0 ms | 500.0 ms | 250.0 ms | 8.7x | 15.7x |" in text
-    assert "cannot be had for last stage at 8x6 (at most 4.5x, of which 8.7x are reached)" in text
+    assert (
+        "So 8 times as fast cannot be had for last stage at 8x6 (at most 4.5x, of which 8.7x are reached)"
+        in text
+    )
     assert "projected 2.00 points below dp-sgd at epsilon 0.2, C 1" in text
     assert "2 of these 2 lie within the 95 % interval" in text
     assert "| projected - dp-sgd | 0.8 | 1 | -2.0 ± 3.5 | 3 |" in text

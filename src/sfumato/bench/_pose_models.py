@@ -42,10 +42,10 @@ TURN = 25.0
 _LAST_STAGES = ("backbone.backbone.deep", "backbone.stages.3")
 
 
-def fresh(backbone: str, *, imagenet: bool = False) -> PoseNet:
+def fresh(backbone: str, *, imagenet: bool = False, size: tuple[int, int] = SIZE) -> PoseNet:
     """An untrained model for LSP's joints, its first weights drawn from a fixed seed."""
     torch.manual_seed(0)  # the first weights are public
-    return pose_net(backbone, len(LSP), input_size=SIZE, split=SPLIT, pretrained=imagenet)
+    return pose_net(backbone, len(LSP), input_size=size, split=SPLIT, pretrained=imagenet)
 
 
 def train_after(model: PoseNet, frozen: int) -> None:

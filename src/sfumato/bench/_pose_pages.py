@@ -37,6 +37,7 @@ PAPER = {
 PAPER_FREE = {"public-only": 83.61, "sgd": 89.36}
 # PCK@0.2 by torso on LSP that fine-tuning without a promise should pass, in per cent
 AIM = 60
+_FASTER = 8  # what the trunk cache should give
 # whose rate may grow: the public stream of the others is unstable at a larger one
 HELPED = ("dp-sgd", "projected")
 _SAID = {"before": "staged people only", "public-only": "public view only (psi)",
@@ -321,7 +322,7 @@ def _speed(result: Result) -> str:
               f"{row['faster']:.1f}x", f"{row['at_most']:.1f}x"] for row in found["rows"]]  # fmt: skip
     head = ["what trains", "input", "parameters", "first pass", "epoch without", "epoch with",
             "the same, plain", "25 epochs", "at most"]  # fmt: skip
-    below = [row for row in found["rows"] if row["at_most"] < 8 and "last stage" in row["name"]]
+    below = [row for row in found["rows"] if row["at_most"] < _FASTER]
     said = (
         "\n\nThe cache takes the frozen part out of every epoch but the first; what trains still costs its "
         'forward pass, backward pass and norms. "The same, plain" is that part alone, trained by torch '
@@ -329,7 +330,7 @@ def _speed(result: Result) -> str:
         "cost nothing."
     )
     if below:
-        said += " So eightfold cannot be had for " + " and ".join(
+        said += f" So {_FASTER} times as fast cannot be had for " + " and ".join(
             f"{row['name']} at {'x'.join(map(str, row['size']))} (at most {row['at_most']:.1f}x, of which "
             f"{row['faster']:.1f}x are reached)" for row in below
         ) + ": there the part that trains is too large a share of the model."  # fmt: skip

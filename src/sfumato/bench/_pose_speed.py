@@ -13,12 +13,13 @@ import torch
 
 from sfumato.bench._pose_fit import SIZE, SPLIT
 from sfumato.bench._pose_grid import EPOCHS, HEAD, LAST_STAGE, Task, starting_model
-from sfumato.bench._pose_models import before_last_stage, train_after, train_norms
-from sfumato.data import LSP, ArrayRecords
+from sfumato.bench._pose_models import before_last_stage, fresh, train_after, train_norms
+from sfumato.data import ArrayRecords
 from sfumato.learn import Pictures, PoseLoss, Sgd, Speed, keep_freed_memory, plan_for, train
-from sfumato.models import PoseNet, cut, freeze_batchnorm, pose_net, run
+from sfumato.models import PoseNet, cut, freeze_batchnorm, run
 
 PAPERS_SIZE = (256, 192)
+_FEW = 16
 
 
 def speeds(task: Task, quick: bool = False) -> dict[str, Any]:
@@ -66,8 +67,7 @@ def _as_published() -> PoseNet:
 
 
 def _last_of_tiny_vit(size: tuple[int, int]) -> PoseNet:
-    torch.manual_seed(0)
-    model = freeze_batchnorm(pose_net("tiny-vit-5m", len(LSP), input_size=size, split=SPLIT)).eval()
+    model = freeze_batchnorm(fresh("tiny-vit-5m", size=size)).eval()
     train_after(model, before_last_stage(model))
     return model
 
@@ -108,29 +108,19 @@ def _first_pass(model: PoseNet, records: ArrayRecords) -> float:
 
 
 def _plain_epoch(model: PoseNet, records: ArrayRecords) -> float:
-    """Forward and backward of the part that trains, without a promise, on features that are there."""
+    """Forward and backward of the part that trains, without a promise, on features that are there; few
+    records at a time, so that what they need stays in the processor's own memory."""
     trunk, tail = cut(model)
     prepare, loss = Pictures(), _loss(records)
     with torch.no_grad():
-        pieces = [
-            (
-                torch.cat([run(trunk, prepare(x, 1)[None]) for x in piece.x]),
-                torch.as_tensor(piece.y),
-            )
-            for piece in _pieces(records)
-        ]
+        features = torch.cat([run(trunk, prepare(x, 1)[None]) for x in records.x])
+    joints = torch.as_tensor(records.y)
 
     def learn() -> None:
-        for features, joints in pieces:
-            loss(run(tail, features), joints).sum().backward()  # type: ignore[no-untyped-call]
+        for some, theirs in zip(torch.split(features, _FEW), torch.split(joints, _FEW)):
+            loss(run(tail, some), theirs).sum().backward()  # type: ignore[no-untyped-call]
 
     return _shorter(learn)
-
-
-def _pieces(records: ArrayRecords, size: int = 16) -> list[ArrayRecords]:
-    """Few records at a time, so that what they need stays in the processor's own memory."""
-    starts = range(0, len(records), size)
-    return [ArrayRecords(records.x[i : i + size], records.y[i : i + size]) for i in starts]
 
 
 def _shorter(work: Callable[[], None]) -> float:

@@ -74,9 +74,7 @@ def run(out: Path, *, clip: Path | None, force: bool, say: Say) -> Summary:
         if name in protect.methods():
             _protect(source, out, name, settings, ledger, summary, force, say)
     summary.budget = str(ledger.show("demo"))
-    say(
-        f"3. Train on staged clips at epsilon {EPSILON:g}: the whole clip private, or the person only."
-    )
+    say("3. Train on staged clips at one epsilon: the whole clip private, or the person only.")
     _train_all(out, summary, force, say)
     say("4. Audit: try to refute what is proven, by running the code again on neighbours.")
     for made in (*summary.releases, *summary.trainings):
@@ -134,7 +132,10 @@ def _protect(
         {"method": name, "output": target.name, "proven": proven, "promise": made.to_json()}
     )
     if isinstance(made, Guarantee):
-        say(f"   {name}: epsilon {format_epsilon(made.epsilon)} for {made.unit.sentence}")
+        say(
+            f"   {name}: epsilon {format_epsilon(made.epsilon)} for {made.unit.sentence}, relation "
+            f"{made.relation.value}, delta {made.delta:g}, released once, accountant {made.accountant}"
+        )
     else:
         say(f"   {name}: {made.reason}")
 
@@ -171,7 +172,7 @@ def _train_all(out: Path, summary: Summary, force: bool, say: Say) -> None:
                      "words": f"epsilon {format_epsilon(promise.epsilon)}, {plan.terms}"}  # fmt: skip
         accuracy = _accuracy(model, held_out)
         summary.trainings.append(made | {"held_out_accuracy": accuracy})
-        say(f"   {name}: {100 * accuracy:.1f} % of held-out clips right")
+        say(f"   {name}: {100 * accuracy:.1f} % of held-out clips right; {made['words']}")
 
 
 def split_people(records: ArrayRecords, held_out: int = 2) -> tuple[ArrayRecords, ArrayRecords]:

@@ -113,7 +113,7 @@ def _wanted(parts: Sequence[str], seeds: Sequence[int]) -> Iterator[Wanted]:
         yield from (Wanted("faces", method, seeds[0]) for method in PICTURE_METHODS)
     if "baselines" in parts:
         yield from (Wanted("motion-half", method, seeds[0]) for method in BASELINES)
-        # where their own adversary finds next to nothing by chance, and by chance much
+        # their own adversary finds little with one seed and much with another
         for seed in seeds[1:]:
             yield from (Wanted("motion", method, seed) for method in BASELINES)
 

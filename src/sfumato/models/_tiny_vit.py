@@ -114,11 +114,12 @@ class _WindowAttention(nn.Module):
         here = torch.zeros(self.window, self.window, dtype=torch.bool, device=biases.device)
         here[: inside[0], : inside[1]] = True
         here = here.flatten()
-        every = biases[..., self.offsets[here]]
+        offsets = self.offsets[here]
+        inner = biases[..., offsets[:, here]]
         if bool(here.all()):
-            return every
-        filling = every[..., ~here].logsumexp(-1, keepdim=True)
-        return torch.cat([every[..., here], filling], -1)
+            return inner
+        filling = biases[..., offsets[:, ~here]].logsumexp(-1, keepdim=True)
+        return torch.cat([inner, filling], -1)
 
 
 class _Block(nn.Module):
