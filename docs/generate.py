@@ -8,19 +8,24 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sfumato import protect
-from sfumato.bench import TABLES, attacks, files
-from sfumato.bench import pass_ as attributes
-from sfumato.bench import protect as releases
-from sfumato.bench._attack_people import real_lines
-
 ROOT = Path(__file__).resolve().parents[1]
-COSTS = ROOT / "results" / "methods.json"
-DPRP = ROOT / "results" / "protect-dprp.json"
-BLUR = ROOT / "results" / "protect-blur.json"
-ATTACKS = ROOT / "results" / "attacks.json"
-PASS = ROOT / "results" / "pass.json"
-STRENGTH = ROOT / "results" / "strength.json"
+sys.path.insert(0, str(ROOT))  # other packages install a folder of that name too
+
+from benchmarks import TABLES, files
+from benchmarks.attacks import run as attacks
+from benchmarks.attacks.people import real_lines
+from benchmarks.attributes import run as attributes
+from benchmarks.figures import drawn_from, same_data
+from benchmarks.protect import run as releases
+from sfumato import protect
+
+COSTS = ROOT / "benchmarks" / "results" / "methods.json"
+DPRP = ROOT / "benchmarks" / "results" / "protect-dprp.json"
+BLUR = ROOT / "benchmarks" / "results" / "protect-blur.json"
+ATTACKS = ROOT / "benchmarks" / "results" / "attacks.json"
+PASS = ROOT / "benchmarks" / "results" / "pass.json"
+AVATAR = ROOT / "benchmarks" / "results" / "avatar.json"
+STRENGTH = ROOT / "benchmarks" / "results" / "strength.json"
 
 
 def methods_table() -> str:
@@ -41,13 +46,27 @@ def methods_table() -> str:
     return "\n".join(lines)
 
 
+def avatar_caption() -> str:
+    """What the picture of avatars starts from, with the finder's figures beside it."""
+    result = json.loads(AVATAR.read_text())
+    found = result["staged"]
+    return (
+        "*A staged recording, what is erased, the empty room, the release, its public mask. The picture "
+        "starts from the stage's true joints and masks: it shows fitting, drawing and erasing, not what a "
+        "recording gets. Where the detectors of a release find people, joints are "
+        f"{found['estimated joint error cm']:.3g} cm off ({found['joint error cm']:.3g} given the truth), and "
+        f"{100 * found['person left share']:.2g} % of a person's pixels stay as they were "
+        f"(`benchmarks/results/avatar.json`, {result['staged clips']} staged clips).*"
+    )
+
+
 def release_table(numbers: Path) -> str:
-    """A part of ``sfumato bench protect``: Video-DPRP as published and ours, or blur beside deface."""
-    return releases.page(json.loads(numbers.read_text())).strip()
+    """A part of ``python -m benchmarks protect``: Video-DPRP as published and ours, or blur beside deface."""
+    return releases.page(json.loads(numbers.read_text(encoding="utf-8"))).strip()
 
 
 def quality_table() -> str:
-    """What is left of real pictures under each guarantee, as ``sfumato bench methods`` measured it."""
+    """What is left of real pictures under each guarantee, as ``python -m benchmarks methods`` measured it."""
     rows = json.loads(COSTS.read_text())["quality"]
     lines = [
         "| method | epsilon for a frame | measured, dB | predicted, dB |",
@@ -61,7 +80,7 @@ def quality_table() -> str:
 
 
 def attacks_table() -> str:
-    """How every protection fares against every attack, as ``sfumato bench attacks`` measured it."""
+    """How every protection fares against every attack, as ``python -m benchmarks attacks`` measured it."""
     found = json.loads(ATTACKS.read_text())
     rows, raw = found["rows"], found["rows"][attacks.RAW]
     columns = list(attacks.COLUMNS)
@@ -97,7 +116,7 @@ def attacks_table() -> str:
 
 
 def pass_table() -> str:
-    """What PASS reaches on the three data sets, as ``sfumato bench pass`` measured it."""
+    """What PASS reaches on the three data sets, as ``python -m benchmarks pass`` measured it."""
     found = json.loads(PASS.read_text()) if PASS.exists() else attributes.run()
     return attributes.summary(found)
 
@@ -119,14 +138,17 @@ def strength_table() -> str:
 
 def table_page(name: str) -> str:
     """The page of a table, from its measured numbers."""
-    numbers = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    numbers = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
     return str(TABLES[name].load().page(numbers)).strip()
 
 
 # file -> {name of the part: what makes it}
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"methods": methods_table},
-    "docs/avatar.md": {"avatar": partial(table_page, "avatar")},
+    "README.md": {"avatar-picture": avatar_caption, "methods": methods_table},
+    "docs/avatar.md": {
+        "avatar-picture": avatar_caption,
+        "avatar": partial(table_page, "avatar"),
+    },
     "docs/protect.md": {
         "dprp": partial(release_table, DPRP),
         "blur": partial(release_table, BLUR),
@@ -164,16 +186,16 @@ def results() -> dict[str, str]:
     parts = [
         "# Results",
         "",
-        "Written by `make docs` from `results/`, which `sfumato bench` fills: every headline table of "
+        "Written by `make docs` from `benchmarks/results/`, which `python -m benchmarks` fills: every headline table of "
         "the five papers on data that can be had, the paper's numbers beside ours. Everything, about "
         f"{TABLES['all'].minutes / 60:.0f} hours on two cores, may be stopped and goes on where it was: "
-        "`sfumato bench all data=FOLDER`. A look at all of it, into another folder: "
-        "`sfumato bench all --quick data=FOLDER results=LOOK`, about "
+        "`python -m benchmarks all data=FOLDER`. A look at all of it, into another folder: "
+        "`python -m benchmarks all --quick data=FOLDER results=LOOK`, about "
         f"{sum(table.quick_minutes for name, table in TABLES.items() if name != 'all'):.0f} minutes on two "
         "idle cores, with nothing kept from before; a run ends with the seconds of every table.",
     ]
     for name, table in TABLES.items():
-        numbers = ROOT / "results" / f"{name}.json"
+        numbers = ROOT / "benchmarks" / "results" / f"{name}.json"
         module = table.load() if numbers.exists() else None
         if module is None or not hasattr(module, "page"):
             continue
@@ -185,15 +207,24 @@ def results() -> dict[str, str]:
             "",
             f"{table.line} About {table.minutes} minutes on two cores:",
             "",
-            f"    sfumato bench {name}{data} --out results/{name}.json --force",
+            f"    python -m benchmarks {name}{data} --out benchmarks/results/{name}.json --force",
             "",
             beside[numbers.with_suffix(".md")].strip(),
         ]
         made |= {str(path.relative_to(ROOT)): text for path, text in beside.items()}
         parts += [
-            f"\n![{path.stem}](../results/{path.name})" for path in beside if path.suffix == ".svg"
+            f"\n![{path.stem}](../benchmarks/results/{path.name})"
+            for path in beside
+            if path.suffix == ".svg"
         ]
     return made | {"docs/results.md": "\n".join(parts) + "\n"}
+
+
+def current(path: str, text: str, new: str) -> bool:
+    """Whether the file says what would be written anew; of a figure, the data it was drawn from."""
+    if path.endswith(".svg"):
+        return same_data(drawn_from(text), drawn_from(new))
+    return text == new
 
 
 def main() -> int:
@@ -206,7 +237,7 @@ def main() -> int:
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         if "--check" not in sys.argv[1:]:
             file.write_text(new, encoding="utf-8")
-        elif new != text:
+        elif not current(path, text, new):
             print(f"{path} is not what docs/generate.py makes: run make docs.")
             stale = 1
     return stale

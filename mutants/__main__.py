@@ -22,13 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mutants import _accounting, _releases, _training
+from mutants import _accounting, _finding, _releases, _training
 from mutants._mutant import Mutant, PatchError
 
 ROOT = Path(__file__).resolve().parents[1]
 ALL: tuple[Mutant, ...] = tuple(
     sorted(
-        (*_training.MUTANTS, *_releases.MUTANTS, *_accounting.MUTANTS),
+        (*_training.MUTANTS, *_releases.MUTANTS, *_accounting.MUTANTS, *_finding.MUTANTS),
         key=lambda mutant: (int(mutant.number.rstrip("abcde")), mutant.number),
     )
 )
@@ -118,7 +118,9 @@ def _start(job: Job) -> None:
     try:
         _child(job)
     except BaseException as error:  # noqa: BLE001 - the parent reads the reason; a fork must end here
-        Path(job.folder, "outcome.json").write_text(json.dumps({"error": repr(error)}))
+        Path(job.folder, "outcome.json").write_text(
+            json.dumps({"error": repr(error)}), encoding="utf-8"
+        )
         code = 3
     finally:
         os._exit(code)
@@ -130,10 +132,12 @@ def _finish(job: Job, reason: str = "") -> None:
     if reason:
         job.outcome = {"error": reason}
     elif report.exists():
-        job.outcome = json.loads(report.read_text())
+        job.outcome = json.loads(report.read_text(encoding="utf-8"))
     else:
         job.outcome = {"error": "the run ended without a report"}
-    job.outcome["log"] = Path(job.folder, "log").read_text(errors="replace")[-3000:]
+    job.outcome["log"] = Path(job.folder, "log").read_text(encoding="utf-8", errors="replace")[
+        -3000:
+    ]
     shutil.rmtree(job.folder, ignore_errors=True)
 
 

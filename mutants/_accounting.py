@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from mutants._mutant import Mutant, Patch
 
-_TABLE = "tests/privacy/test_accounting_table.py"
-_LEMMAS = "tests/privacy/test_lemmas.py"
+_TABLE = "tests/privacy/accounting/test_accounting_table.py"
+_LEMMAS = "tests/privacy/accounting/test_lemmas.py"
+_EXTREMES = "tests/privacy/accounting/test_extremes.py"
+_UNTILTED = Patch(
+    "privacy/accounting/_pld.py",
+    "rate = _ROOM * (moments.best_rate(delta) if epsilon is None else moments.log_delta(epsilon)[0])",
+    "rate = 1e-6 / moments.spread",
+)
 
 MUTANTS = (
     Mutant(
@@ -13,7 +19,7 @@ MUTANTS = (
         "accountant: add-remove for a substitution unit",
         (
             Patch(
-                "privacy/_terms.py",
+                "privacy/accounting/_terms.py",
                 "replaced = relation is Relation.REPLACE",
                 "replaced = False",
             ),
@@ -25,19 +31,19 @@ MUTANTS = (
         "accountant: steps of an epoch rounded down",
         (
             Patch(
-                "privacy/_calibration.py",
-                "steps = math.ceil(epochs / sampling_rate - 1e-9)",
+                "privacy/accounting/_calibration.py",
+                "steps = math.ceil(passes - 1e-9)",
                 "steps = math.floor(epochs) * math.floor(1 / sampling_rate)",
             ),
         ),
-        ("tests/privacy/test_calibration.py::test_schedules",),
+        ("tests/privacy/accounting/test_calibration.py::test_schedules",),
     ),
     Mutant(
         "34c",
         "accountant: alpha^q for alpha q (Theorem 1 as printed)",
         (
             Patch(
-                "privacy/_rdp.py",
+                "privacy/accounting/_rdp.py",
                 "        gammaln(order + 1)\n        - gammaln(count + 1)\n"
                 "        - gammaln(order - count + 1)\n",
                 "        np.where(count == 1, probability * math.log(order),\n"
@@ -51,7 +57,7 @@ MUTANTS = (
         "accountant: Renyi orders capped at 63",
         (
             Patch(
-                "privacy/_rdp.py",
+                "privacy/accounting/_rdp.py",
                 "_INTEGERS = np.arange(2.0, 1025.0)",
                 "_INTEGERS = np.arange(2.0, 64.0)",
             ),
@@ -84,10 +90,109 @@ MUTANTS = (
         (
             Patch(
                 "privacy/_guarantee.py",
-                'if value["epsilon"] < made.epsilon * (1 - _STORED_TOLERANCE) - 1e-12:',
-                'if value["epsilon"] < 0:',
+                "if stored < made.epsilon * (1 - _STORED_TOLERANCE) - 1e-12:",
+                "if stored < 0:",
             ),
         ),
         ("tests/privacy/test_card.py::test_changed_promise_is_noticed",),
+    ),
+    Mutant(
+        "220",
+        "ours: masses that do not sum to one are believed (R17)",
+        (
+            Patch(
+                "privacy/accounting/_losses.py",
+                "if not (sound and abs(total - 1) <= _MASS_TOLERANCE):",
+                "if False:",
+            ),
+        ),
+        (f"{_EXTREMES}::test_masses_that_are_no_probabilities_are_refused",),
+    ),
+    Mutant(
+        "221",
+        "ours: exponentials of losses where logarithms belong",
+        (
+            Patch(
+                "privacy/accounting/_losses.py",
+                "root = np.logaddexp(half, np.logaddexp(2 * half, 2 * log_c + size) / 2)",
+                "root = np.log(np.exp(half) + np.sqrt(np.exp(2 * half) + np.exp(2 * log_c + size)))",
+            ),
+        ),
+        (f"{_EXTREMES}::test_little_noise_gives_a_huge_epsilon",),
+    ),
+    Mutant(
+        "222",
+        "accountant: the reverse order of the dominating pair dropped",
+        (
+            Patch(
+                "privacy/accounting/_pld.py",
+                "return found, _compose(reverse, interval, delta, epsilon)",
+                "return (found,)",
+            ),
+        ),
+        (f"{_EXTREMES}::test_both_orders_of_a_pair_are_composed",),
+    ),
+    Mutant(
+        "223",
+        "ours: the transform is not tilted",
+        (_UNTILTED,),
+        (f"{_EXTREMES}::test_many_steps_and_a_tiny_delta",),
+    ),
+    Mutant(
+        "224",
+        "ours: neither tilted nor charged for rounding (as it was)",
+        (
+            _UNTILTED,
+            Patch(
+                "privacy/accounting/_pld.py",
+                "masses = (np.maximum(tilted, 0.0) + error)",
+                "masses = np.maximum(tilted, 0.0)",
+            ),
+        ),
+        (f"{_EXTREMES}::test_many_steps_and_a_tiny_delta",),
+    ),
+    Mutant(
+        "225",
+        "ours: a group of one stands for a person of fifty records (R23)",
+        (Patch("privacy/_guarantee.py", "if size < needed:", "if False:"),),
+        ("tests/privacy/test_guarantee.py::test_a_group_that_is_too_small_is_refused",),
+    ),
+    Mutant(
+        "226",
+        "ours: private tokens restated as a record (R23)",
+        (
+            Patch(
+                "privacy/_guarantee.py",
+                "if needed is None:",
+                "needed = needed or 1\n        if False:",
+            ),
+        ),
+        ("tests/privacy/test_guarantee.py::test_other_units_cannot_be_restated_by_any_group",),
+    ),
+    Mutant(
+        "227",
+        "ours: a stored NaN or Infinity is believed",
+        (
+            Patch(
+                "privacy/_guarantee.py",
+                "if not is_real(stored) or not abs(stored) <= _LARGEST:",
+                "if False:",
+            ),
+        ),
+        ("tests/privacy/test_guarantee.py::test_a_stored_number_is_a_finite_number",),
+    ),
+    Mutant(
+        "228",
+        "ours: one released recording under add-remove (R23)",
+        (
+            Patch(
+                "protect/noise/_extent.py",
+                "if self.relation is Relation.ADD_REMOVE:",
+                "if False:",
+            ),
+        ),
+        (
+            "tests/protect/noise/test_relations.py::test_a_released_recording_is_not_added_or_removed",
+        ),
     ),
 )

@@ -1,25 +1,37 @@
-"""Mistakes in the private step, its sampler, its public view and its distribution (1-23, 35-40, 44)."""
+"""Mistakes in the private step, its sampler, its public view and its distribution (1-23, 35-40, 44-47, 70-80)."""
 
 from __future__ import annotations
 
 from mutants._mutant import Mutant, Patch
 
-_STEP = "tests/learn/test_private_step.py"
+_STEP = "tests/learn/engine/test_private_step.py"
 _NOISE = (f"{_STEP}::test_every_block_gets_the_planned_noise",)
 _SENSITIVITY = (f"{_STEP}::test_neighbours_move_the_sum_by_at_most_the_clip_norm",)
 _SAMPLER = (f"{_STEP}::test_batches_are_drawn_by_independent_coins",)
-_VIEW = ("tests/learn/test_public_views.py::test_the_public_gradient_ignores_private_pixels",)
-_TWO = ("tests/learn/test_two_processes.py::test_two_processes_give_what_one_gives",)
+_VIEW = ("tests/learn/views/test_public_views.py::test_the_public_gradient_ignores_private_pixels",)
+_TWO = ("tests/learn/engine/test_two_processes.py::test_two_processes_give_what_one_gives",)
 _RESUME = "tests/learn/test_resume.py"
+_PLAN, _TRAINING = "tests/learn/test_plan.py", "tests/learn/test_training.py"
+_VALIDATORS, _REAL = (
+    "tests/learn/engine/test_model_validators.py",
+    "tests/learn/test_real_batches.py",
+)
+_CONTRIBUTION = "tests/learn/test_contribution_bound.py"
+_BOUND = (
+    f"{_CONTRIBUTION}::test_what_is_added_is_the_clipped_gradient",
+    f"{_CONTRIBUTION}::test_values_whose_squares_vanish_still_count",
+    f"{_CONTRIBUTION}::test_no_record_adds_more_than_the_clip_norm",
+)
 
 _ADD = "gradient = gradient.add_(noise, alpha=plan.noise_deviation)"
 _CLIPPED = "sums, norms = clipped_rows(model, self._loss, rows, clip_norm, self._speed)"
 _PIXELS = "pixels = prepare(_masked(record.x, mask), clips)"
+_TOO_LONG = "if not bool(norm.square() <= torch.finfo(gradient[0].dtype).max):"
 _COINS = "return np.flatnonzero(self._generator.random(self.count) < self.rate)"
 
 
 def _step(old: str, new: str) -> tuple[Patch, ...]:
-    return (Patch("learn/_step.py", old, new),)
+    return (Patch("learn/engine/_step.py", old, new),)
 
 
 def _each_record(formula: str) -> str:
@@ -72,7 +84,7 @@ MUTANTS = (
         "same noise every step",
         (
             Patch(
-                "learn/_noise.py",
+                "learn/engine/_noise.py",
                 "drawn = self._stream.bits(12 * min(_PAIRS, pairs - start))",
                 "drawn = type(self._stream)(bytes(32)).bits(12 * min(_PAIRS, pairs - start))",
             ),
@@ -84,7 +96,7 @@ MUTANTS = (
         "noise on half of the parameters",
         (
             Patch(
-                "learn/_noise.py",
+                "learn/engine/_noise.py",
                 "        return values.flatten()[:count]",
                 "        values[1] = 0\n        return values.flatten()[:count]",
             ),
@@ -128,9 +140,9 @@ MUTANTS = (
         "inverted clip factor",
         (
             Patch(
-                "learn/_contributions.py",
-                "return (clip_norm / norms).clamp(max=1.0)",
-                "return (norms / clip_norm).clamp(max=1.0)",
+                "learn/engine/_contributions.py",
+                "factors = (clip_norm / norms).clamp(max=1.0)",
+                "factors = (norms / clip_norm).clamp(max=1.0)",
             ),
         ),
         _SENSITIVITY,
@@ -162,7 +174,7 @@ MUTANTS = (
         "shuffled batches, Poisson accounting",
         (
             Patch(
-                "learn/_sampling.py",
+                "learn/engine/_sampling.py",
                 _COINS,
                 """size = max(1, round(self.rate * self.count))
         if not getattr(self, "_left", None):
@@ -178,7 +190,7 @@ MUTANTS = (
         "batches of fixed size, Poisson accounting",
         (
             Patch(
-                "learn/_sampling.py",
+                "learn/engine/_sampling.py",
                 _COINS,
                 "return self._generator.choice("
                 "self.count, round(self.rate * self.count), replace=False)",
@@ -189,7 +201,11 @@ MUTANTS = (
     Mutant(
         "18",
         "four times the sampling rate",
-        (Patch("learn/_sampling.py", _COINS, _COINS.replace("self.rate)", "4 * self.rate)")),),
+        (
+            Patch(
+                "learn/engine/_sampling.py", _COINS, _COINS.replace("self.rate)", "4 * self.rate)")
+            ),
+        ),
         _SAMPLER,
     ),
     Mutant(
@@ -200,7 +216,7 @@ MUTANTS = (
             "        if True:\n            drawn = private",
         ),
         (
-            "tests/audit/test_training_audit.py::"
+            "tests/audit/certify/test_training_audit.py::"
             "test_the_shared_batch_attack_breaks_the_published_form_and_not_ours",
         ),
     ),
@@ -208,7 +224,7 @@ MUTANTS = (
         "20",
         "tokens straddle the border (majority rule)",
         (
-            Patch("learn/_views.py", _PIXELS, "pixels = prepare(record.x, clips)"),
+            Patch("learn/views/_public_view.py", _PIXELS, "pixels = prepare(record.x, clips)"),
             Patch(
                 "models/_video_vit.py",
                 "self.tokens, -1).all(2)",
@@ -222,7 +238,7 @@ MUTANTS = (
         "21",
         "attention over all tokens, private ones dropped after it",
         (
-            Patch("learn/_views.py", _PIXELS, "pixels = prepare(record.x, clips)"),
+            Patch("learn/views/_public_view.py", _PIXELS, "pixels = prepare(record.x, clips)"),
             Patch(
                 "models/_video_vit.py",
                 "state = self.stem(clips if keep is None else (clips, keep))",
@@ -241,7 +257,7 @@ MUTANTS = (
         "normalised by statistics of all pixels",
         (
             Patch(
-                "learn/_views.py",
+                "learn/views/_public_view.py",
                 _PIXELS,
                 "pixels = prepare(_masked(record.x, mask), clips) / float(1 + record.x.std())",
             ),
@@ -253,7 +269,7 @@ MUTANTS = (
         "resized before it was masked",
         (
             Patch(
-                "learn/_views.py",
+                "learn/views/_public_view.py",
                 _PIXELS,
                 """pixels = prepare(record.x, clips)
         seen = torch.from_numpy(mask).float()[None, None]
@@ -316,7 +332,7 @@ MUTANTS = (
         "gradients averaged over ranks instead of summed",
         (
             Patch(
-                "learn/_team.py",
+                "learn/engine/_ranks.py",
                 "dist.all_reduce(flat, dist.ReduceOp.SUM)",
                 "dist.all_reduce(flat, dist.ReduceOp.SUM)\n            flat /= self.size",
             ),
@@ -329,7 +345,7 @@ MUTANTS = (
         "shards of ranks overlap",
         (
             Patch(
-                "learn/_team.py",
+                "learn/engine/_ranks.py",
                 "return indices[self.rank :: self.size]",
                 "return indices[max(0, self.rank - 1) :: self.size] if self.size > 1 else indices",
             ),
@@ -365,15 +381,19 @@ MUTANTS = (
         "ours: a person's records clipped one by one",
         (
             Patch(
-                "learn/_persons.py",
+                "learn/engine/_persons.py",
                 "own = mean_gradient(model, loss, rows, speed)\n",
                 "own = clipped_rows(model, loss, rows, clip_norm, speed)[0]\n",
             ),
-            Patch("learn/_persons.py", "factor = clip_factors(norm, clip_norm)", "factor = 1.0"),
             Patch(
-                "learn/_persons.py",
-                "from sfumato.learn._clipped import micro_batch",
-                "from sfumato.learn._clipped import clipped_rows, micro_batch",
+                "learn/engine/_persons.py",
+                "list(own.values()), clip_norm)",
+                "list(own.values()), 1e30)",
+            ),
+            Patch(
+                "learn/engine/_persons.py",
+                "from sfumato.learn.engine._clipped import micro_batch",
+                "from sfumato.learn.engine._clipped import clipped_rows, micro_batch",
             ),
         ),
         (f"{_STEP}::test_a_whole_person_moves_the_sum_no_further",),
@@ -381,7 +401,11 @@ MUTANTS = (
     Mutant(
         "46",
         "ours: a blanked record still contributes",
-        (Patch("learn/_streams.py", "            if not blank:\n", "            if True:\n"),),
+        (
+            Patch(
+                "learn/engine/_streams.py", "            if not blank:\n", "            if True:\n"
+            ),
+        ),
         (f"{_STEP}::test_a_blanked_record_contributes_exactly_zero",),
     ),
     Mutant(
@@ -401,5 +425,395 @@ MUTANTS = (
             ),
         ),
         (f"{_RESUME}::test_sigkill_leaves_a_run_that_resumes",),
+    ),
+)
+
+# -- training jobs: starting weights, seeds, runs in the ledger, what is held out (70-80) --------------
+_START = "tests/learn/test_starting_weights.py"
+_HELD_OUT = "tests/learn/test_held_out.py"
+_VERBS = "tests/cli/test_ledger_in_verbs.py"
+_BUDGET = "tests/ledger/test_ledger_budget.py"
+
+MUTANTS = (
+    *MUTANTS,
+    Mutant(
+        "70",
+        "ours: the ledger knows a run by its plan",
+        (
+            Patch(
+                "learn/_trainer.py",
+                "facts = Facts(plan.digest, start.identity, not source.private)",
+                "facts = Facts(plan.digest, start.identity, not source.private, plan.digest[:32])",
+            ),
+        ),
+        (
+            f"{_VERBS}::test_every_fresh_start_is_counted_and_every_resume_once",
+            f"{_VERBS}::test_two_machines_with_the_same_path_are_two_runs",
+        ),
+    ),
+    Mutant(
+        "71",
+        "ours: a key finds the reservation of another run",
+        (Patch("ledger/_book.py", "if request.run != held.run:", "if False:"),),
+        (f"{_BUDGET}::test_a_named_key_belongs_to_the_run_that_took_it",),
+    ),
+    Mutant(
+        "72",
+        "ours: a resume without the seed washes it off",
+        (
+            Patch(
+                "learn/_trainer.py",
+                "held.seeded = held.seeded or facts.seeded",
+                "held.seeded = facts.seeded",
+            ),
+        ),
+        (f"{_RESUME}::test_a_run_that_was_seeded_stays_not_private",),
+    ),
+    Mutant(
+        "73",
+        "ours: what starting weights learned is not counted",
+        (
+            Patch(
+                "learn/_starting_weights.py",
+                "total = self._composed(total, record)",
+                "pass",
+            ),
+        ),
+        (
+            f"{_START}::test_weights_without_a_guarantee_refuse_a_private_plan",
+            f"{_START}::test_guarantees_about_the_same_records_are_composed",
+        ),
+    ),
+    Mutant(
+        "74",
+        "ours: weights copied without their card are innocent",
+        (
+            Patch(
+                "learn/_starting_weights.py", "trainings = _in_header(file) or ()", "trainings = ()"
+            ),
+        ),
+        (f"{_START}::test_a_copy_without_its_card_remembers",),
+    ),
+    Mutant(
+        "75",
+        "ours: a training on other records forgets those before it",
+        (
+            Patch(
+                "learn/_trainer.py",
+                "made = (*start.trainings, Training(",
+                "made = (*start.counted, Training(",
+            ),
+        ),
+        (f"{_START}::test_a_detour_over_other_records_launders_nothing",),
+    ),
+    Mutant(
+        "76",
+        "ours: fine-tuning on other records washes a seed off",
+        (
+            Patch(
+                "learn/_starting_weights.py",
+                "randomness=seeded[0].randomness) if seeded else total",
+                "randomness=total.randomness)",
+            ),
+        ),
+        (f"{_START}::test_seeded_weights_stay_not_private_for_ever",),
+    ),
+    Mutant(
+        "77",
+        "ours: everybody may read a checkpoint",
+        (Patch("learn/_checkpoint.py", "force=True, private=True)", "force=True)"),),
+        (f"{_RESUME}::test_only_the_owner_can_ever_read_checkpoint_and_journal",),
+    ),
+    Mutant(
+        "78",
+        "ours: a single private record among those held out goes unnoticed",
+        (Patch("learn/_held_out.py", "    if count:\n", "    if count > 1:\n"),),
+        (f"{_HELD_OUT}::test_one_shared_record_is_enough",),
+    ),
+    Mutant(
+        "79",
+        "ours: a ledger without a data set is ignored",
+        (
+            Patch(
+                "cli/_spending.py",
+                "    if ledger is None and dataset is None:\n",
+                "    if dataset is None:\n",
+            ),
+        ),
+        (f"{_VERBS}::test_a_ledger_without_a_data_set_is_refused_and_not_ignored",),
+    ),
+    Mutant(
+        "80",
+        "ours: a committed reservation is drawn under again",
+        (Patch("ledger/_book.py", "if held.committed and request.draws:", "if False:"),),
+        (f"{_BUDGET}::test_a_committed_run_is_found_only_to_write_what_it_drew",),
+    ),
+    Mutant(
+        "90",
+        "ours: rounding of the short forms is never looked at",
+        (
+            Patch(
+                "learn/engine/_contributions.py", "loose = ~(slack <= known)", "loose = slack < 0"
+            ),
+        ),
+        _BOUND,
+    ),
+    Mutant(
+        "91",
+        "ours: a bad row stays in the sum with weight zero",
+        (
+            Patch(
+                "learn/engine/_contributions.py",
+                "kept = None if bool(fine.all()) else fine.nonzero().flatten()",
+                "kept = None",
+            ),
+        ),
+        (f"{_CONTRIBUTION}::test_bad_records_leave_the_sum_of_the_others_alone",),
+    ),
+    Mutant(
+        "92",
+        "ours: the norm of a single row squared in float32",
+        (
+            Patch(
+                "learn/engine/_contributions.py",
+                "[t.double().square().sum((1, 2)) for t in (self.a, self.g)]",
+                "[t.square().sum((1, 2)) for t in (self.a, self.g)]",
+            ),
+        ),
+        _BOUND,
+    ),
+    Mutant(
+        "93",
+        "ours: a table's sum in float32, its norm in float64",
+        (
+            Patch(
+                "learn/engine/_contributions.py",
+                "share = _sum_share(self.g.shape[1], _roundoff(self.g))",
+                "share = 0.0",
+            ),
+        ),
+        (f"{_CONTRIBUTION}::test_what_a_table_adds_is_the_clipped_gradient",),
+    ),
+    Mutant(
+        "94",
+        "ours: the loop clips by a factor that float32 cannot hold",
+        (Patch("learn/engine/_routes.py", _TOO_LONG, "if not bool(torch.isfinite(norm)):"),),
+        _BOUND,
+    ),
+    Mutant(
+        "95",
+        "ours: products may round to bfloat16 unnoticed",
+        (
+            Patch(
+                "learn/engine/_contributions.py",
+                'torch.get_float32_matmul_precision() != "highest"',
+                "False",
+            ),
+        ),
+        (f"{_CONTRIBUTION}::test_coarser_products_are_charged_for",),
+    ),
+    Mutant(
+        "96",
+        "ours: a person who is not a number is not left out",
+        (Patch("learn/engine/_routes.py", _TOO_LONG, "if False:"),),
+        (f"{_STEP}::test_a_person_who_is_not_a_number_adds_nothing",),
+    ),
+    Mutant(
+        "97",
+        "ours: mixed records looked for with two probes",
+        (Patch("learn/engine/_independence.py", "PROBES = 5", "PROBES = 2"),),
+        (f"{_VALIDATORS}::test_mixing_above_three_records_is_found_before_the_first_step",),
+    ),
+    Mutant(
+        "98",
+        "ours: one fixed seed for layers that shuffle records",
+        (
+            Patch("learn/engine/_independence.py", "_SEEDS = 3", "_SEEDS = 1"),
+            Patch(
+                "learn/engine/_independence.py",
+                "others_than(rows, real, classes), secrets.randbits(63)",
+                "others_than(rows, real, classes), 111",
+            ),
+        ),
+        (f"{_VALIDATORS}::test_mixup_is_found_whatever_the_seed",),
+        "torch.randperm(5) is the identity at seed 111, as randperm(2) was at seed 0",
+    ),
+    Mutant(
+        "99",
+        "ours: probes keep their labels",
+        (
+            Patch(
+                "learn/engine/_independence.py",
+                "tree.tree_map(put, rows.y, others.y), rows.weights",
+                "rows.y, rows.weights",
+            ),
+        ),
+        (f"{_VALIDATORS}::test_a_loss_that_reads_other_labels_is_found",),
+    ),
+    Mutant(
+        "100",
+        "ours: a loss is remembered by its code",
+        (
+            Patch(
+                "learn/engine/_probe.py",
+                "(id(owner), id(function)),",
+                'getattr(loss, "__code__", type(loss)),',
+            ),
+            Patch(
+                "learn/engine/_probe.py",
+                "key in known and known[key].loss() is owner",
+                "key in known",
+            ),
+        ),
+        (f"{_VALIDATORS}::test_each_loss_is_looked_at_for_itself",),
+    ),
+    Mutant(
+        "101",
+        "ours: real batches are not compared with the loop",
+        _step("                self._check(rows)\n", ""),
+        (f"{_REAL}::test_mixing_of_larger_batches_stops_the_first_step",),
+    ),
+    Mutant(
+        "102",
+        "ours: dropout excuses a batch from the comparison",
+        (
+            Patch(
+                "learn/engine/_independence.py",
+                "if torch.equal(end, other_end) and not torch.allclose(",
+                "if False and not torch.allclose(",
+            ),
+        ),
+        (f"{_REAL}::test_mixing_of_larger_batches_stops_the_first_step",),
+    ),
+    Mutant(
+        "103",
+        "ours: only the first batch is compared",
+        _step("self._next_check = self._taken + 1 + int(pause)", "self._next_check = math.inf"),
+        (f"{_REAL}::test_mixing_that_begins_later_is_found",),
+    ),
+    Mutant(
+        "114",
+        "ours: a batch larger than all before is not compared",
+        _step("larger = rows.records > _LARGER * self._largest_checked", "larger = False"),
+        (f"{_REAL}::test_mixing_above_any_number_is_found_when_it_first_comes",),
+    ),
+    Mutant(
+        "115",
+        "ours: rounding may mix what a layer does not",
+        (
+            Patch(
+                "learn/engine/_clipped.py",
+                "        take_the_loop(model, loss, rows, parameters, speed.route)\n",
+                "        pass\n",
+            ),
+        ),
+        (f"{_REAL}::test_what_rounds_otherwise_in_a_batch_goes_one_record_at_a_time",),
+    ),
+    Mutant(
+        "104",
+        "ours: any clip norm above zero",
+        (Patch("learn/engine/_validate.py", "CLIP_NORM = 1e-9, 1e9", "CLIP_NORM = 0.0, 1e99"),),
+        (
+            f"{_PLAN}::test_a_clip_norm_that_float32_cannot_hold_is_refused",
+            f"{_VALIDATORS}::test_a_clip_norm_that_float32_cannot_hold_is_refused",
+        ),
+    ),
+    Mutant(
+        "105",
+        "ours: a subclass of the plan sets the noise",
+        (
+            Patch("learn/_plan.py", "if type(plan) is not Plan:", "if not isinstance(plan, Plan):"),
+            Patch("learn/_plan.py", "    return anew\n", "    return plan\n"),
+        ),
+        (f"{_PLAN}::test_a_subclass_of_a_plan_trains_nothing",),
+    ),
+    Mutant(
+        "106",
+        "ours: a changed plan is believed",
+        (
+            Patch(
+                "learn/_plan.py",
+                "if not hasattr(Plan, name) or kept[name] != getattr(anew, name):",
+                "if False:",
+            ),
+            Patch("learn/_plan.py", "    return anew\n", "    return plan\n"),
+        ),
+        (f"{_PLAN}::test_a_plan_that_was_changed_trains_nothing",),
+    ),
+    Mutant(
+        "107",
+        "ours: ranks with different records work together",
+        (
+            Patch(
+                "learn/engine/_ranks.py",
+                "if any(not torch.equal(other, own) for other in all_ranks):",
+                "if False:",
+            ),
+        ),
+        (
+            "tests/learn/engine/test_two_processes.py::test_ranks_that_hold_different_records_are_stopped",
+        ),
+    ),
+    Mutant(
+        "108",
+        "ours: a private record in another type is public",
+        (
+            Patch(
+                "learn/_projector.py",
+                "        if clear.holds(record):\n",
+                "        same = (content_hash(public[i]) for i in range(len(public)))\n"
+                "        if content_hash(record) in same:\n",
+            ),
+        ),
+        (f"{_TRAINING}::test_a_private_record_in_another_type_is_still_private",),
+    ),
+    Mutant(
+        "109",
+        "ours: a private person's other records are public",
+        (Patch("learn/_projector.py", "if by_person and clear", "if False and clear"),),
+        (f"{_TRAINING}::test_with_unit_person_the_public_set_is_of_other_people",),
+    ),
+    Mutant(
+        "110",
+        "ours: sums of clipped gradients in bfloat16",
+        (
+            Patch(
+                "learn/engine/_validate.py",
+                "if parameter.dtype not in {torch.float32, torch.float64}:",
+                "if False:",
+            ),
+        ),
+        (f"{_VALIDATORS}::test_coarse_parameters_are_refused_in_one_sentence",),
+    ),
+    Mutant(
+        "111",
+        "ours: noise repeats every 2^19 parameters",
+        (
+            Patch(
+                "learn/engine/_noise.py",
+                "drawn = self._stream.bits(12 * min(_PAIRS, pairs - start))",
+                "size = 12 * min(_PAIRS, pairs - start)\n"
+                "            drawn = drawn[:size] if start else self._stream.bits(size)",
+            ),
+        ),
+        (f"{_STEP}::test_noise_never_repeats_within_a_step",),
+    ),
+    Mutant(
+        "112",
+        "ours: coins with keys of 16 bits",
+        (Patch("privacy/_randomness.py", "secrets.randbits(_KEY_BITS)", "secrets.randbits(16)"),),
+        (f"{_STEP}::test_coins_have_keys_of_128_bits_from_the_operating_system",),
+    ),
+    Mutant(
+        "113",
+        "ours: noise with keys of 16 bits",
+        (
+            Patch(
+                "privacy/_randomness.py",
+                "KeyStream(secrets.token_bytes(_CIPHER_KEY_BYTES))",
+                "KeyStream(secrets.token_bytes(2) * (_CIPHER_KEY_BYTES // 2))",
+            ),
+        ),
+        (f"{_STEP}::test_noise_has_keys_of_256_bits_from_the_operating_system",),
     ),
 )

@@ -6,11 +6,16 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import files
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "sfumato"
-COMMON = {"errors", "files"}
+COMMON = {"errors", "files", "settings"}
 
 
 def allowed_imports() -> dict[str, set[str]]:
@@ -54,6 +59,35 @@ def test_rooms_import_only_what_the_table_allows() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def private_modules_imported_by(path: Path) -> set[str]:
+    """Modules of other rooms with a private part in their name."""
+    own = path.relative_to(SOURCE).parts[0]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if (
+                parts[0] == "sfumato"
+                and own not in parts[1:2]
+                and any(p.startswith("_") for p in parts)
+            ):
+                found.add(name)
+    return found
+
+
+def test_no_room_imports_private_modules_of_another() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in SOURCE.rglob("*.py")
+        if len(path.relative_to(SOURCE).parts) > 1
+        for name in private_modules_imported_by(path)
+    ]
+    assert not wrong, "\n".join(sorted(wrong))
+
+
 def test_no_package_refers_to_what_lies_outside_the_project() -> None:
     for path in SOURCE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
@@ -69,3 +103,46 @@ def test_importing_privacy_imports_neither_torch_nor_the_accounting_library() ->
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def runtime_dependencies() -> list[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [Requirement(line) for line in project["dependencies"]]
+
+
+def test_every_runtime_dependency_is_imported_by_the_library() -> None:
+    """What only tests and benchmarks import is for development: nobody else has to install it."""
+    imported = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(str(node.module).partition(".")[0])
+    needless = [
+        needed.name
+        for needed in runtime_dependencies()
+        if not {path.parts[0].partition(".")[0] for path in files(needed.name) or ()} & imported
+    ]
+    assert not needless
+
+
+def test_no_dependency_keeps_users_from_newer_versions() -> None:
+    """Tested versions stand in constraints.txt; an upper bound here would hold users back."""
+    bounded = [
+        str(needed)
+        for needed in runtime_dependencies()
+        if any(each.operator in {"<", "<=", "==", "~=", "==="} for each in needed.specifier)
+    ]
+    assert not bounded
+
+
+def test_every_dependency_has_a_tested_version() -> None:
+    """The Makefile installs with constraints.txt; what is missing there comes as it likes."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    tested = {Requirement(line).name for line in lines if line and not line.startswith("#")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["avatar"], *extras["postgres"], *extras["dev"]]
+    names = {canonicalize_name(Requirement(line).name) for line in wanted} - {"sfumato"}
+    assert names <= {canonicalize_name(name) for name in tested}

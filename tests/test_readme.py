@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -29,6 +30,19 @@ def test_generated_tables_are_up_to_date() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_figure_is_stale_when_its_data_are_and_not_when_its_bytes_are() -> None:
+    figure = (ROOT / "benchmarks/results/maskdp-accuracy.svg").read_text(encoding="utf-8")
+    elsewhere = figure.replace('id="p', 'id="q').replace("url(#p", "url(#q")
+    assert elsewhere != figure
+    current = runpy.run_path(str(ROOT / "docs/generate.py"))["current"]
+    assert current("benchmarks/results/maskdp-accuracy.svg", figure, elsewhere)
+    number = re.search(r"\d\.\d{4,}", drawn_part := figure[figure.index("description") :])
+    assert number
+    other = figure.replace(drawn_part, drawn_part.replace(number[0], f"9{number[0]}", 1))
+    assert not current("benchmarks/results/maskdp-accuracy.svg", figure, other)
+    assert not current("docs/results.md", figure, elsewhere)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
@@ -58,7 +72,7 @@ def test_every_command_shown_exists_with_its_options() -> None:
     for line in commands():
         words = shlex.split(line)[1:]
         for depth in (2, 1):
-            verb = tuple(word for word in words[:depth] if re.fullmatch(r"[a-z-]+", word))
+            verb = tuple(word for word in words[:depth] if re.fullmatch(r"[a-z][a-z-]*", word))
             if len(verb) == depth and verb not in helps:
                 done = subprocess.run(
                     [sys.executable, "-m", "sfumato", *verb, "--help"],

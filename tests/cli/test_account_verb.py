@@ -59,7 +59,10 @@ def test_what_a_paper_claims_and_what_is_true():
         ([], "--epsilon"),
         (["--epsilon", "1", *SCHEDULE], "--relation"),
         (["--epsilon", "1", "--noise-multiplier", "1", *SCHEDULE], "either"),
-        (["--epsilon", "-1", "--relation", "replace", *SCHEDULE], "epsilon > 0"),
+        (
+            ["--epsilon", "-1", "--relation", "replace", *SCHEDULE],
+            "epsilon of sfumato account as a number from 1e-06",
+        ),
         (["--epsilon", "1", "--relation", "replace"], "--delta"),
         (
             ["--epsilon", "1", "--relation", "add-remove", "--unit", "masked-tokens", *SCHEDULE],
@@ -71,3 +74,22 @@ def test_what_a_paper_claims_and_what_is_true():
 def test_mistakes_get_one_sentence(arguments, sentence):
     with pytest.raises(SfumatoError, match=sentence):
         run(*arguments)
+
+
+def test_next_to_no_noise_is_not_epsilon_zero():
+    """R17: the command that printed 0."""
+    told = json.loads(
+        run(
+            "--noise-multiplier", "0.02", "--delta", "1e-6", "--sampling-rate", "0.01",
+            "--steps", "1", "--relation", "replace", "--json",
+        )
+    )  # fmt: skip
+    assert told["guarantee"]["epsilon"] == pytest.approx(1430.4, rel=1e-3)
+
+
+@pytest.mark.parametrize("unit", ["person(50)", "person", "clip", "masked-tokens"])
+def test_a_group_of_records_states_nothing_larger_than_itself(unit):
+    """R23: three records are not a person with fifty."""
+    with pytest.raises(SfumatoError, match="counts the records of one person"):
+        run("--noise-multiplier", "1.1", "--relation", "replace", *SCHEDULE, "--group", "3",
+            "--unit", unit)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,16 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from sfumato.cli import protect, train
 from sfumato.cli.train import app
 from sfumato.errors import SfumatoError
-from sfumato.learn import _job
-from sfumato.ledger import Ledger
+from sfumato.learn import make_job, parse_config
+from sfumato.learn.config import _job
+from sfumato.learn.engine._step import PrivateStep
+from sfumato.ledger import BudgetExceededError, KeyConflictError, Ledger
+from sfumato.privacy import Composed, epsilon_of
+
+REAL_TAKE = PrivateStep.take
 
 SETTINGS: dict[str, Any] = {
     "method": "dp-sgd",
@@ -20,14 +27,14 @@ SETTINGS: dict[str, Any] = {
     "input": {"frames": 4, "height": 16, "width": 16},
     "model": {"tubelet": [2, 8, 8], "width": 12, "depth": 1, "heads": 2},
     "privacy": {"epsilon": 2.0, "delta": 1e-3, "relation": "replace", "unit": "record"},
-    "training": {"batch": 8, "steps": 3, "checkpoint_every": 1},
+    "training": {"batch": 8, "steps": 5, "checkpoint_every": 1},
 }
 
 
 @pytest.fixture
 def book(tmp_path: Path) -> Ledger:
     ledger = Ledger.open(tmp_path / "book.db")
-    ledger.create("gait", owner="lab", epsilon=3, delta=1e-3, unit="record", relation="replace")
+    ledger.create("gait", owner="lab", epsilon=4, delta=1e-3, unit="record", relation="replace")
     return ledger
 
 
@@ -44,26 +51,141 @@ def test_a_training_is_counted_and_a_second_one_refused(tmp_path: Path, book: Le
     statement = book.show("gait")
     assert statement.spent_epsilon == pytest.approx(2.0, rel=0.01)
     assert not statement.pending
-    second = run(tmp_path, "two")
+    second = run(tmp_path, "two", "privacy.epsilon=3.5")
     assert isinstance(second.exception, SfumatoError)
     assert "keeps the total within" in str(second.exception)
     assert not (tmp_path / "two" / "model.safetensors").exists()
 
 
-def test_a_crash_leaves_the_budget_spent_and_resume_finds_it(
-    tmp_path: Path, book: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def killed(*arguments: Any, **settings: Any) -> None:
-        raise KeyboardInterrupt
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Runs that die in their second step, after the first was drawn."""
 
-    with monkeypatch.context() as patch:
-        patch.setattr(_job, "train", killed)
-        run(tmp_path, "one")
+    def take(self: Any) -> Any:
+        if self.taken == 1:
+            raise KeyboardInterrupt
+        self.taken = 1
+        return REAL_TAKE(self)
+
+    def die(*arguments: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(PrivateStep, "taken", 0, raising=False)
+            patch.setattr(PrivateStep, "take", take)
+            return run(*arguments)
+
+    return die
+
+
+def total(book: Ledger, releases: int) -> float:
+    """The slow way: the accountant on every event written out."""
+    plan = make_job(parse_config({**SETTINGS, "out": "x"})).plan
+    return epsilon_of(Composed((plan.event,) * releases), 1e-3, "replace")
+
+
+def test_a_crash_leaves_the_budget_spent_and_resume_finds_it(
+    tmp_path: Path, book: Ledger, killed: Callable[..., Any]
+) -> None:
+    killed(tmp_path, "one")
     assert len(book.show("gait").pending) == 1
     again = run(tmp_path, "one", "--resume")
     assert again.exit_code == 0, again.output
     assert not book.show("gait").pending
     assert len(book.show("gait").releases) == 1
+
+
+def test_every_fresh_start_is_counted_and_every_resume_once(
+    tmp_path: Path, book: Ledger, killed: Callable[..., Any]
+) -> None:
+    """R20: the same plan at the same path, with other rates, drew noise four times."""
+    for rate in (0.1, 0.2, 0.3):
+        killed(tmp_path, "one", f"training.rate={rate}", "--force")
+        killed(tmp_path, "one", f"training.rate={rate}", "--resume")
+    # what three killed runs could have let out stays counted, and a fourth does not fit
+    assert book.show("gait").spent_epsilon == pytest.approx(total(book, 3), rel=1e-9)
+    assert len(book.show("gait").pending) == 3
+    fourth = run(tmp_path, "one", "--force")
+    assert isinstance(fourth.exception, BudgetExceededError)
+    # the refusal took nothing away: the third goes on, and is the one release there is
+    assert run(tmp_path, "one", "--resume").exit_code == 0
+    assert len(book.show("gait").pending) == 2
+    assert book.show("gait").spent_epsilon == pytest.approx(total(book, 3), rel=1e-9)
+
+
+def test_two_machines_with_the_same_path_are_two_runs(tmp_path: Path, book: Ledger) -> None:
+    assert run(tmp_path, "one").exit_code == 0
+    (tmp_path / "one").rename(tmp_path / "another container")
+    second = run(tmp_path, "one")
+    assert second.exit_code == 0, second.output
+    assert book.show("gait").spent_epsilon == pytest.approx(total(book, 2), rel=1e-9)
+
+
+def test_a_key_does_not_make_two_runs_one(
+    tmp_path: Path, book: Ledger, killed: Callable[..., Any]
+) -> None:
+    killed(tmp_path, "one", "--key", "spring")
+    for more in (("--force",), ("out=" + str(tmp_path / "two"),)):
+        fresh = run(tmp_path, "one", "--key", "spring", *more)
+        assert isinstance(fresh.exception, KeyConflictError)
+    assert len(book.show("gait").releases) == 1
+
+
+def test_a_run_that_died_after_its_commit_still_writes_its_model(
+    tmp_path: Path, book: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_job, "_write", full)
+        run(tmp_path, "one")
+    assert not book.show("gait").pending
+    assert not (tmp_path / "one" / "model.safetensors").exists()
+    again = run(tmp_path, "one", "--resume")
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "one" / "model.safetensors").exists()
+    assert len(book.show("gait").releases) == 1
+
+
+@pytest.mark.parametrize("verb", [train, protect])
+def test_a_ledger_without_a_data_set_is_refused_and_not_ignored(
+    tmp_path: Path, book: Ledger, monkeypatch: pytest.MonkeyPatch, verb: Any
+) -> None:
+    config = tmp_path / "one.yaml"
+    config.write_text(yaml.safe_dump({**SETTINGS, "out": str(tmp_path / "one")}))
+    given = [str(config)]
+    if verb is protect:
+        given += [str(tmp_path / "out.mp4"), "--method", "blur"]
+    for more, environment in (([], str(tmp_path / "book.db")), (["--ledger", "book.db"], "")):
+        monkeypatch.setenv("SFUMATO_LEDGER", environment)
+        result = CliRunner().invoke(verb.app, [*given, *more])
+        assert "Expected --dataset with the ledger" in str(result.exception)
+    monkeypatch.delenv("SFUMATO_LEDGER")
+    result = CliRunner().invoke(verb.app, [*given, "--dataset", "gait"])
+    assert "Expected a ledger for --dataset" in str(result.exception)
+    assert not (tmp_path / "one").exists()
+
+
+def test_fine_tuning_counts_both_trainings_once(tmp_path: Path, book: Ledger) -> None:
+    assert run(tmp_path, "first", "--key", "spring").exit_code == 0
+    weights = f"model.weights={tmp_path / 'first' / 'model.safetensors'}"
+    assert run(tmp_path, "second", weights).exit_code == 0
+    assert book.show("gait").spent_epsilon == pytest.approx(total(book, 2), rel=1e-9)
+    # where the first training was never counted, it is now: its records are in this model too
+    book.create("other", owner="lab", epsilon=9, delta=1e-3, unit="record", relation="replace")
+    assert run(tmp_path, "third", weights, "--dataset", "other").exit_code == 0
+    assert len(book.show("other").releases) == 2
+    assert book.show("other").spent_epsilon == pytest.approx(total(book, 2), rel=1e-9)
+
+
+def test_weights_that_saw_other_records_cost_this_data_set_nothing(
+    tmp_path: Path, book: Ledger
+) -> None:
+    assert run(tmp_path, "first").exit_code == 0
+    book.create("other", owner="lab", epsilon=9, delta=1e-3, unit="record", relation="replace")
+    weights = f"model.weights={tmp_path / 'first' / 'model.safetensors'}"
+    more = (weights, "model.weights_saw=other-data", "--dataset", "other")
+    assert run(tmp_path, "second", *more).exit_code == 0
+    assert len(book.show("other").releases) == 1
 
 
 def test_the_budget_is_committed_before_the_model_can_be_seen(

@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.data import RecordsError, Sampling, video_folder
 from sfumato.media import VideoWriter
-from sfumato.protect.video.avatar import Avatar, Found, Known, Track, layer_paths, read_layers
+from sfumato.protect.avatar import Avatar, Found, Known, Track, layer_paths, read_layers
 from sfumato.stage import Staging, clips
 
 

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from sfumato.data import ArrayRecords, Record, Records
 from sfumato.learn import AsIs, Plan, Speed, cross_entropy
-from sfumato.learn import _step as step_module
-from sfumato.learn._sampling import PoissonSampler, PublicSampler, records_by_owner
-from sfumato.learn._streams import Streams
+from sfumato.learn.engine import _step as step_module
+from sfumato.learn.engine._sampling import PoissonSampler, PublicSampler, records_by_owner
+from sfumato.learn.engine._streams import Streams
 from sfumato.privacy import Randomness
 
 ALARM = 1e-6

@@ -26,11 +26,12 @@ from sfumato.learn import (
     plan_for,
     train,
 )
-from sfumato.learn._sampling import records_by_owner
+from sfumato.learn.engine._sampling import records_by_owner
 from sfumato.privacy import (
     Guarantee,
     NoAccess,
     NoGuarantee,
+    Randomness,
     Relation,
     SharedBatch,
     Unit,
@@ -53,6 +54,95 @@ def test_the_plan_has_no_place_for_a_noise_multiplier() -> None:
     plan = Plan(**BASE, unit="record")
     with pytest.raises(dataclasses.FrozenInstanceError):
         plan.epsilon = 0.5  # type: ignore[misc]
+
+
+class Quiet(Plan):
+    """No noise, and the epsilon of a plan that has some."""
+
+    @property
+    def noise_deviation(self) -> float:
+        return 0.0
+
+
+def _quiet_fields(plan: Plan) -> Plan:
+    for name in ("noise_multiplier", "noise_deviation", "is_private"):
+        vars(plan)[name] = 0.0
+    return plan
+
+
+def _quiet_cache(plan: Plan) -> Plan:
+    assert plan.noise_multiplier > 0
+    object.__setattr__(plan, "noise_multiplier", 1e-9)
+    return plan
+
+
+def _other_epsilon(plan: Plan) -> Plan:
+    assert plan.noise_multiplier > 0
+    vars(plan)["epsilon"] = 1e-3  # the noise in the cache is that of the old one
+    return plan
+
+
+def _other_guarantee(plan: Plan) -> Plan:
+    vars(plan)["guarantee"] = dataclasses.replace(plan.guarantee, delta=1e-9)
+    return plan
+
+
+@pytest.mark.parametrize("change", [_quiet_fields, _quiet_cache, _other_epsilon, _other_guarantee])
+def test_a_plan_that_was_changed_trains_nothing(change: Any) -> None:
+    plan = change(Plan(**BASE, unit="record"))
+    with pytest.raises(PlanError, match="was changed afterwards"):
+        train(checks.make_model(), checks.separable(20), plan)
+    with pytest.raises(PlanError, match="was changed afterwards"):
+        checks.make_step(plan, checks.separable(20))
+
+
+def test_a_subclass_of_a_plan_trains_nothing() -> None:
+    with pytest.raises(PlanError, match="Expected a Plan itself, got Quiet"):
+        train(checks.make_model(), checks.separable(20), Quiet(**BASE, unit="record"))
+
+
+def test_a_source_of_noise_of_ones_own_trains_nothing() -> None:
+    class Zeros(Randomness):
+        def keystream(self) -> Any:
+            return Randomness(0).keystream()
+
+    with pytest.raises(PlanError, match="Expected a Randomness itself, got Zeros"):
+        train(checks.make_model(), checks.separable(20), Plan(**BASE, unit="record"),
+              randomness=Zeros())  # fmt: skip
+
+
+def test_training_derives_its_noise_from_the_fields_alone() -> None:
+    """Fields changed before anything was derived are the plan that is trained and promised."""
+    plan = Plan(**BASE, unit="record")
+    vars(plan)["epsilon"] = 30.0
+    run = train(checks.make_model(), checks.separable(20), plan)
+    honest = Plan(**{**BASE, "epsilon": 30.0}, unit="record")
+    assert isinstance(run.guarantee, Guarantee)
+    assert run.guarantee.epsilon == honest.guarantee.epsilon  # type: ignore[union-attr]
+    step = checks.make_step(plan, checks.separable(20))
+    assert step._plan.noise_deviation == honest.noise_deviation > 0
+
+
+def test_numbers_that_compare_otherwise_than_they_count_are_made_plain() -> None:
+    class Sly(float):
+        def __lt__(self, other: object) -> bool:
+            return False
+
+        def __mul__(self, other: object) -> float:
+            return 0.0
+
+        __rmul__ = __mul__
+
+    plan = Plan(**{**BASE, "clip_norm": Sly(1.0), "epsilon": Sly(1.0)}, unit="record")
+    assert type(plan.clip_norm) is type(plan.epsilon) is float
+    assert plan.is_private
+    assert plan.noise_deviation == Plan(**BASE, unit="record").noise_deviation > 0
+
+
+@pytest.mark.parametrize("clip_norm", [1e-25, 1e-10, 1e12])
+def test_a_clip_norm_that_float32_cannot_hold_is_refused(clip_norm: float) -> None:
+    with pytest.raises(PlanError, match="between 1e-09 and 1e\\+09"):
+        Plan(**{**BASE, "clip_norm": clip_norm}, unit="record")
 
 
 @pytest.mark.parametrize("relation", list(Relation))

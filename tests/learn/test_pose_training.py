@@ -30,7 +30,7 @@ from sfumato.learn import (
     read_skeleton_finder,
 )
 from sfumato.learn._scores import score
-from sfumato.learn._streams import Streams
+from sfumato.learn.engine._streams import Streams
 from sfumato.media import VideoInfo, VideoWriter, open_video
 from sfumato.models import freeze_batchnorm, pose_net, simcc_loss
 from sfumato.privacy import read_card
@@ -238,13 +238,13 @@ def test_predict_refuses_a_model_that_is_not_the_cards(trained: Path, tmp_path: 
 
 @pytest.fixture
 def human_art(tmp_path: Path) -> Path:
-    """Four pictures in the published layout: two people in each, and some bad annotations."""
+    """The published layout: four pictures to train on, with some bad annotations, and two others."""
     root = tmp_path / "HumanArt"
     (root / "annotations").mkdir(parents=True)
     (root / "images").mkdir()
     rng = np.random.default_rng(0)
     images, notes = [], []
-    for number in range(4):
+    for number in range(6):
         name = f"HumanArt/images/{number}.jpg"
         cv2.imwrite(str(tmp_path / name), rng.integers(0, 256, (60, 80, 3)).astype(np.uint8))
         images.append({"id": number, "file_name": name, "width": 80, "height": 60})
@@ -255,9 +255,13 @@ def human_art(tmp_path: Path) -> Path:
             box = [5, 5, 0 if (number, person) == (1, 1) else 50, 50]  # one box has no size
             notes.append({"id": len(notes), "image_id": number, "bbox": box, "area": 2500,
                           "keypoints": points.ravel().tolist()})  # fmt: skip
-    for part in ("training", "validation"):
+    for part, own in (("training", range(4)), ("validation", range(4, 6))):
         listing = root / "annotations" / f"{part}_humanart.json"
-        listing.write_text(json.dumps({"images": images, "annotations": notes}))
+        content = {
+            "images": [image for image in images if image["id"] in own],
+            "annotations": [note for note in notes if note["image_id"] in own],
+        }
+        listing.write_text(json.dumps(content))
     return root
 
 

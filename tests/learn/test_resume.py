@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from sfumato.learn import Adam, CheckpointError, Plan, Sgd, train
+from sfumato.learn import Adam, CheckpointError, Plan, Sgd, StartingWeights, train
 from sfumato.learn import _checkpoint as checkpoint_module
-from sfumato.learn._step import PrivateStep
+from sfumato.learn.engine._step import PrivateStep
 from sfumato.privacy import Randomness
 from sfumato.privacy._randomness import KeyStream
 
@@ -104,9 +105,175 @@ def test_no_key_and_no_generator_state_is_stored(tmp_path: Path) -> None:
     with safe_open(str(path), framework="pt") as stored:
         assert {name.split(".")[0] for name in stored.keys()} == {"model"}  # noqa: SIM118
         state = json.loads(stored.metadata()["sfumato"])
-    assert set(state) == {"version", "plan", "updates", "spent", "starts", "disclosed", "history"}
+    assert set(state) == {
+        *("version", "plan", "run", "seeded", "updates", "spent", "starts", "disclosed", "history")
+    }
     assert state["disclosed"] == []
-    assert os.stat(path.with_name(path.name + ".steps")).st_mode & 0o777 == 0o600
+
+
+def test_only_the_owner_can_ever_read_checkpoint_and_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looked at whenever a checkpoint is half written, and at the end, under the laxest umask."""
+    modes: list[int] = []
+
+    def look() -> None:
+        for each in tmp_path.iterdir():
+            # a folder in which an output is made is the owner's alone, whatever lies in it
+            mode = each.stat().st_mode & 0o777
+            modes.append(mode & 0o677 if each.is_dir() else mode)
+
+    real = checkpoint_module.save_file
+
+    def watched(*arguments: Any, **settings: Any) -> None:
+        look()
+        real(*arguments, **settings)
+        look()
+
+    monkeypatch.setattr(checkpoint_module, "save_file", watched)
+    before = os.umask(0)
+    try:
+        _run(tmp_path / "run.safetensors")
+    finally:
+        os.umask(before)
+    look()
+    assert {each.name for each in tmp_path.iterdir()} == {
+        "run.safetensors",
+        "run.safetensors.steps",
+    }
+    assert len(modes) > 10
+    assert set(modes) == {0o600}
+
+
+# -- what a run is, and stays (R20, R25) --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stop", [1, 6])
+def test_a_run_that_was_seeded_stays_not_private(tmp_path: Path, stop: int) -> None:
+    """Killed before the first checkpoint or after it, resumed with or without a seed."""
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(Stopped):
+        _run(path, stop=stop, randomness=Randomness(0))
+    with pytest.raises(Stopped):
+        _run(path, resume=True, stop=8)
+    run = _run(path, resume=True)
+    assert not run.guarantee.is_private
+    assert "NOT PRIVATE" in str(run.guarantee)
+    assert not _run(path, resume=True).guarantee.is_private
+    assert _run(path, force=True).guarantee.is_private, "a new run is another run"
+
+
+def test_a_seed_at_any_start_marks_the_whole_run(tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(Stopped):
+        _run(path, stop=2)
+    with pytest.raises(Stopped):
+        _run(path, resume=True, stop=3, randomness=Randomness(0))
+    assert not _run(path, resume=True).guarantee.is_private
+
+
+def test_a_refused_seed_leaves_no_mark(tmp_path: Path) -> None:
+    """A ledger that holds a private reservation refuses the seeded start, and nothing was drawn."""
+    path = tmp_path / "run.safetensors"
+
+    def refuse_seeds(promise: Any, run: str, **_: Any) -> Any:
+        if not promise.is_private:
+            raise Stopped
+        return nullcontext()
+
+    with pytest.raises(Stopped):
+        _run(path, stop=2, spend=refuse_seeds)
+    with pytest.raises(Stopped):
+        _run(path, resume=True, spend=refuse_seeds, randomness=Randomness(0))
+    assert _run(path, resume=True, spend=refuse_seeds).guarantee.is_private
+
+
+def _facts(path: Path) -> Any:
+    with checkpoint_module.Journal(path) as journal:
+        return journal.facts()
+
+
+def test_a_resume_is_the_same_run_and_every_fresh_start_another(tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    seen = []
+    for _ in range(3):
+        with pytest.raises(Stopped):
+            _run(path, stop=6, force=True)
+        seen.append(_facts(path).run)
+        with pytest.raises(Stopped):
+            _run(path, resume=True, stop=7)
+        assert _facts(path).run == seen[-1]
+    assert _run(path, resume=True).trainings[-1].run == seen[-1]
+    assert len(set(seen)) == 3
+    other = _run(tmp_path / "other.safetensors")
+    assert other.trainings[-1].run not in seen
+    assert _run_without_checkpoint().trainings != _run_without_checkpoint().trainings
+
+
+def _run_without_checkpoint() -> Any:
+    return train(checks.make_model(), checks.wild_records(20), _plan(1))
+
+
+def test_nothing_was_drawn_so_a_plain_start_is_a_fresh_one(tmp_path: Path) -> None:
+    """A refused reservation leaves a journal without a step: the next start needs no --resume."""
+    path, runs = tmp_path / "run.safetensors", []
+
+    def refused(promise: Any, run: str, **_: Any) -> Any:
+        runs.append(run)
+        raise Stopped
+
+    for resume in (False, False, True):
+        with pytest.raises(Stopped):
+            _run(path, resume=resume, spend=refused)
+    assert runs[0] != runs[1] == runs[2]
+    assert _run(path).trainings[0].run not in runs
+
+
+def test_force_leaves_a_run_alone_that_is_still_going(tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(Stopped):
+        _run(path, stop=6)
+    held = path.read_bytes()
+    with checkpoint_module.Journal(path), pytest.raises(CheckpointError, match="locked"):
+        _run(path, force=True)
+    assert path.read_bytes() == held
+    assert len(_run(path, resume=True).trainings) == 1
+
+
+def test_what_a_run_is_cannot_change_before_its_first_checkpoint_either(tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(Stopped):
+        _run(path, stop=2)
+    assert not path.exists()
+    with pytest.raises(CheckpointError, match="same plan"):
+        _run(path, resume=True, plan=_plan(13))
+    with pytest.raises(CheckpointError, match="starting weights"):
+        _run(path, resume=True, start=StartingWeights.fresh())
+    assert _run(path, resume=True).lost_steps == 2
+
+
+def test_a_checkpoint_and_a_journal_of_two_runs_do_not_mix(tmp_path: Path) -> None:
+    """Else the steps of a seeded run could go on under the journal of another."""
+    mine, other = tmp_path / "mine.safetensors", tmp_path / "other.safetensors"
+    for path, source in ((mine, Randomness()), (other, Randomness(0))):
+        with pytest.raises(Stopped):
+            _run(path, stop=6, randomness=source)
+    mine.write_bytes(other.read_bytes())
+    with pytest.raises(CheckpointError, match="another run's"):
+        _run(mine, resume=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["7", "x" * 20, f"{3:020d}", f"{3:020d}\n", f"{3:020d}\n{{}}\n", f"{3:020d}\n[]\n"],
+)
+def test_a_journal_that_is_not_ours_is_not_resumed(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "run.safetensors"
+    path.with_name(path.name + ".steps").write_text(text)
+    for resume in (False, True):
+        with pytest.raises(CheckpointError, match="journal"):
+            _run(path, resume=resume)
+    assert _run(path, force=True).lost_steps == 0
 
 
 def test_a_resumed_run_draws_a_fresh_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,13 +30,14 @@ from sfumato.learn import (
     save_model,
     train,
 )
+from sfumato.learn import _plan as plan_module
 from sfumato.learn import _trainer as trainer_module
 from sfumato.learn import cross_entropy as cross
-from sfumato.learn._projector import Projector
-from sfumato.learn._sampling import records_by_owner
+from sfumato.learn._projector import Projector, refuse_overlap
 from sfumato.learn._scores import score
-from sfumato.learn._step import PrivateStep, record_gradients
-from sfumato.learn._streams import Streams
+from sfumato.learn.engine._sampling import records_by_owner
+from sfumato.learn.engine._step import PrivateStep, record_gradients
+from sfumato.learn.engine._streams import Streams
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness, check_outputs, read_card
 
 SIZE, CLASSES = checks.SIZE, checks.CLASSES
@@ -131,8 +132,8 @@ def test_nothing_shown_depends_on_private_records(monkeypatch: pytest.MonkeyPatc
 
     real = trainer_module._look
 
-    def leaky(model: Any, plan: Any, spent: int, streams: Any, held_out: Any, loss: Any) -> Any:
-        found = real(model, plan, spent, streams, held_out, loss)
+    def leaky(model: Any, plan: Any, spent: int, streams: Any, *others: Any) -> Any:
+        found = real(model, plan, spent, streams, *others)
         rows = streams.private(range(10))
         value = float(model(rows.x).detach().sum())
         return trainer_module.Progress(found.step, found.steps, value, found.scores)
@@ -229,6 +230,15 @@ def test_public_only_never_opens_the_private_stream(monkeypatch: pytest.MonkeyPa
     assert run.guarantee.epsilon == 0  # type: ignore[union-attr]
 
 
+def test_an_accountant_that_contradicts_the_calibration_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A card once said epsilon 0 where 2000 was asked for, because a loss had overflowed."""
+    monkeypatch.setattr(plan_module, "calibrate_dpsgd", lambda *_: 1e6)
+    with pytest.raises(TrainingError, match="calibrated"):
+        train(checks.make_model(), _data(), _plan())
+
+
 # -- projector -------------------------------------------------------------------------------------
 
 
@@ -257,6 +267,64 @@ def test_a_public_set_that_holds_a_private_record_is_refused() -> None:
         train(checks.make_model(), data, _plan(projector=Subspace(shared, rank=3)))
     with pytest.raises(ProjectorError, match="at most 12"):
         Subspace(PUBLIC_SET[1], rank=13)
+
+
+def _flipped(x: Any) -> Any:
+    """One bit of one value."""
+    changed = x.copy()
+    changed.reshape(-1).view(np.uint8)[5] ^= 0x40
+    return changed
+
+
+@pytest.mark.parametrize("change", [
+    lambda x: x.astype(np.float64), lambda x: x.astype(np.float16), lambda x: x / 255,
+    lambda x: 3 * x - 1, _flipped, lambda x: _flipped(x.astype(np.float64)),
+])  # fmt: skip
+def test_a_private_record_in_another_type_is_still_private(change: Any) -> None:
+    data = _data()
+    public = [PUBLIC_SET[1][i] for i in range(5)]
+    refuse_overlap(checks.Listed(public), data, by_person=False)
+    shared = checks.Listed([*public, Record(change(data[5].x), 3)])
+    with pytest.raises(ProjectorError, match="in both"):
+        refuse_overlap(shared, data, by_person=False)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda v: v.astype(np.float32) / 255, lambda v: v.astype(np.int64), _flipped]
+)
+def test_videos_are_told_apart_and_found_again(change: Any) -> None:
+    """Clips of one room, mostly background: different people are different clips."""
+    rng = np.random.default_rng(3)
+    room = rng.integers(256, size=(1, 24, 24, 3))
+
+    def clip(seed: int) -> Any:
+        video = np.repeat(room, 6, 0)
+        person = np.random.default_rng(seed)
+        for frame in video:
+            top, left = person.integers(0, 18, 2)
+            frame[top : top + 6, left : left + 3] = person.integers(256, size=(6, 3, 3))
+        return video.astype(np.uint8)
+
+    def dark(seed: int) -> Any:
+        return np.where(np.arange(24)[:, None, None] == seed, clip(seed), 0).astype(np.uint8)
+
+    for make in (clip, dark):
+        private = checks.Listed([Record(make(seed), 0) for seed in range(8)])
+        public = [Record(make(seed), 0) for seed in range(8, 14)]
+        refuse_overlap(checks.Listed(public), private, by_person=False)
+        shared = checks.Listed([*public, Record(change(make(4)), 0)])
+        with pytest.raises(ProjectorError, match="in both"):
+            refuse_overlap(shared, private, by_person=False)
+
+
+def test_with_unit_person_the_public_set_is_of_other_people() -> None:
+    plan = _plan(unit="person", records=20, batch=10, projector=Subspace(PUBLIC_SET[1], rank=3))
+    with pytest.raises(ProjectorError, match="other people"):
+        train(checks.make_model(), _data(), plan)
+    others = checks.Listed([
+        Record(r.x, r.y, owners=("somebody else",)) for r in (PUBLIC_SET[1][i] for i in range(5))
+    ])  # fmt: skip
+    refuse_overlap(others, _data(), by_person=True)
 
 
 def _basis(private: ArrayRecords) -> torch.Tensor:

@@ -27,6 +27,7 @@ from sfumato.privacy import (
     Unit,
     UnitMismatchError,
     epsilon_of,
+    new_run_id,
 )
 
 Promise = Callable[..., Guarantee]
@@ -84,16 +85,22 @@ def test_public_only_costs_nothing(ledger: Ledger, promise: Promise) -> None:
     assert ledger.show("gym").spent_epsilon == 0
 
 
-def test_other_units_and_relations_are_refused_by_name(ledger: Ledger, promise: Promise) -> None:
+def test_other_units_and_relations_are_refused_by_name(
+    ledger: Ledger, budget: Budget, promise: Promise
+) -> None:
     record = promise(unit=Unit.record())
     with pytest.raises(UnitMismatchError, match=r"unit person.*unit record"):
         ledger.reserve("gym", record, key="a")
     with pytest.raises(UnitMismatchError, match=r"add-remove.*replace"):
         ledger.reserve("gym", promise(relation=Relation.REPLACE), key="b")
     assert ledger.show("gym").releases == ()
+    # three records are not everything of a person, unless nobody has more than three (R23)
+    with pytest.raises(UnitMismatchError, match="says nothing about person"):
+        record.for_group(3, Unit.person())
     # Saying it explicitly is the only way, and it costs what a group of three costs.
-    ledger.reserve("gym", record.for_group(3, Unit.person()), key="converted")
-    assert ledger.show("gym").spent_epsilon == cost(1, multiplier=8.0 / 3)
+    ledger.create("club", **{**budget, "unit": "person(3)"})  # type: ignore[arg-type]
+    ledger.reserve("club", record.for_group(3, Unit.person(3)), key="converted")
+    assert ledger.show("club").spent_epsilon == cost(1, multiplier=8.0 / 3)
 
 
 def test_no_guarantee_needs_an_acknowledgement_and_is_recorded(
@@ -200,6 +207,61 @@ def test_a_key_means_one_release(address: str, budget: Budget, promise: Promise)
     with pytest.raises(LedgerError, match="several data sets"):
         ledger.commit("job")
     assert ledger.commit("job", dataset="pool").committed
+
+
+def test_a_run_is_one_reservation_and_a_fresh_start_another(
+    address: str, budget: Budget, promise: Promise
+) -> None:
+    """R20: what finds a reservation again is the run's own random id, not its name or promise."""
+    Ledger.open(address).create("gym", **budget)  # type: ignore[arg-type]
+    runs = [new_run_id() for _ in range(4)]
+    for run in runs:
+        first = Ledger.open(address).reserve("gym", promise(), key=f"train-{run}", run=run)
+        again = Ledger.open(address).reserve("gym", promise(), key=f"train-{run}", run=run)
+        assert first == again
+        assert first.run == run
+    assert len(set(runs)) == 4
+    assert Ledger.open(address).show("gym").spent_epsilon == cost(4)
+
+
+def test_a_named_key_belongs_to_the_run_that_took_it(ledger: Ledger, promise: Promise) -> None:
+    run = new_run_id()
+    ledger.reserve("gym", promise(), key="spring", run=run)
+    for other in (new_run_id(), None):
+        with pytest.raises(KeyConflictError, match="another run"):
+            ledger.reserve("gym", promise(), key="spring", run=other)
+    ledger.reserve("gym", promise(), key="by hand")
+    with pytest.raises(KeyConflictError, match="another run"):
+        ledger.reserve("gym", promise(), key="by hand", run=run)
+    assert ledger.show("gym").spent_epsilon == cost(2)
+
+
+def test_a_committed_run_is_found_only_to_write_what_it_drew(
+    ledger: Ledger, promise: Promise
+) -> None:
+    run = new_run_id()
+    assert not ledger.counts("gym", run)
+    with ledger.spending("gym", promise(), key="job", run=run) as held:
+        assert ledger.counts("gym", run)
+    with pytest.raises(KeyConflictError, match="second release"):
+        ledger.reserve("gym", promise(), key="job", run=run)
+    before = ledger.export()
+    with ledger.spending("gym", promise(), key="job", run=run, draws=False) as again:
+        assert (again.entry, again.committed) == (held.entry, True)
+    assert ledger.export() == before
+    # but it is that run's alone, and no way around the budget for another
+    with pytest.raises(KeyConflictError, match="another run"):
+        ledger.reserve("gym", promise(), key="job", run=new_run_id(), draws=False)
+    with pytest.raises(BudgetExceededError):
+        ledger.reserve("gym", promise(0.5), key="more", run=run, draws=False)
+
+
+@pytest.mark.parametrize("run", ["", "/data/run", "spring", "A" * 32, "ab" * 32, 7])
+def test_a_run_id_that_two_runs_could_share_is_refused(
+    ledger: Ledger, promise: Promise, run: str
+) -> None:
+    with pytest.raises(LedgerError, match="drawn at random"):
+        ledger.reserve("gym", promise(), key="job", run=run)
 
 
 def test_committing_twice_records_once(address: str, budget: Budget, promise: Promise) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 from media_pictures import noise_picture
 
 from sfumato.media import MediaError, VideoWriter, open_video, read_frames, read_image, write_image
+from sfumato.media._pictures import PictureCount
 
 MakeVideo = Callable[..., Path]
 
@@ -145,3 +147,144 @@ def test_public_pixels_do_not_depend_on_private_ones_through_lossless_codecs(
                 writer.write(image)
         read.append(read_frames(path)[:, ~private])
     assert np.array_equal(*read) == lossless
+
+
+def rewritten(source: Path, target: Path, edit: Callable[[list[bytes]], list[bytes]]) -> Path:
+    """The packets of a video, changed by ``edit``, in a new file of the same kind."""
+    with av.open(str(source)) as old, av.open(str(target), "w") as new:
+        stream = old.streams.video[0]
+        copy = new.add_stream_from_template(stream)
+        packets = [packet for packet in old.demux(stream) if packet.size]
+        first = packets[0].dts
+        assert first is not None
+        for number, data in enumerate(edit([bytes(packet) for packet in packets])):
+            packet = av.Packet(data)
+            packet.pts = packet.dts = first + number * packets[0].duration
+            packet.time_base, packet.stream = packets[0].time_base, copy
+            new.mux(packet)
+    return target
+
+
+@pytest.mark.parametrize(("name", "codec"), [("a.ts", "mpeg2video"), ("a.mpg", "mpeg1video")])
+def test_frames_that_the_decoder_leaves_out_are_missed(
+    make_video: MakeVideo, tmp_path: Path, name: str, codec: str
+) -> None:
+    """Without its first picture, those that refer to it vanish; FFmpeg says nothing."""
+    whole = make_video(name, codec=codec, frames=20, options={"bf": "2"})
+    assert len(read_frames(whole)) == 20
+    cut = rewritten(whole, tmp_path / f"cut{whole.suffix}", lambda packets: packets[1:])
+    with av.open(str(cut)) as container:
+        left = sum(1 for _ in container.decode(video=0))
+    assert left < 19
+    with pytest.raises(MediaError, match=f"19 frames, as many as its packets hold, got {left}"):
+        read_frames(cut)
+    with open_video(cut, tolerant=True) as video:
+        assert len(list(video)) == left
+        assert video.damage.frames_missing == 19 - left
+        assert f"{19 - left} frames were left out" in str(video.damage)
+
+
+NO_PICTURE = b"\0\0\1\xb6" + bytes(
+    [0b01_0_1_0000, 0b0_1_0_11111]
+)  # P, no second, time 0, not coded
+
+
+def packed(packets: list[bytes]) -> list[bytes]:
+    """As DivX writes them: a picture and the one shown before it in a packet, then a placeholder."""
+    mark = b"\0\0\1\xb2DivX503b1338p"
+    vop = packets[0].index(b"\0\0\1\xb6")
+    made = [packets[0][:vop] + mark + packets[0][vop:]]
+    for later, earlier in zip(packets[1::2], packets[2::2]):
+        made += [later + earlier, NO_PICTURE]
+    return made
+
+
+@pytest.mark.parametrize("dropped", [0, 1])
+def test_two_pictures_in_a_packet_both_come_out(
+    make_video: MakeVideo, tmp_path: Path, dropped: int
+) -> None:
+    """Also at the end of a video that was cut between them and their placeholder."""
+    whole = make_video("a.avi", codec="mpeg4", frames=11, options={"bf": "1", "b_strategy": "0"})
+    made = rewritten(
+        whole, tmp_path / "packed.avi", lambda packets: packed(packets)[: 11 - dropped]
+    )
+    np.testing.assert_array_equal(read_frames(made), read_frames(whole))
+
+
+def test_packets_without_a_picture_are_no_loss(make_video: MakeVideo, tmp_path: Path) -> None:
+    whole = make_video("a.avi", codec="mpeg4", frames=10)
+    made = rewritten(
+        whole,
+        tmp_path / "b.avi",
+        lambda packets: [*packets[:4], NO_PICTURE, *packets[4:]],
+    )
+    assert len(read_frames(made)) == 10
+
+
+@pytest.mark.parametrize(
+    ("codec", "data", "pictures"),
+    [
+        ("vp8", b"\x10\0\0", 1),
+        ("vp8", b"\x01\0\0", 0),
+        ("vp9", b"\x82\0", 1),
+        ("vp9", b"\x80\0", 0),
+        ("vp9", b"\x88\0", 1),
+        ("vp9", b"\x80\0\xc0", 1),
+        ("h264", b"anything", 1),
+        ("qtrle", b"anything", 0),
+    ],
+)
+def test_pictures_are_counted_only_where_packets_tell(
+    codec: str, data: bytes, pictures: int
+) -> None:
+    count = PictureCount(codec, None, "matroska,webm")
+    count.add(av.Packet(data))
+    assert count.missing(0, interlaced=False) == pictures
+
+
+def test_fields_of_bare_h264_are_halves_of_a_frame() -> None:
+    for container, missing in (("mpegts", 0), ("mov,mp4,m4a,3gp,3g2,mj2", 10)):
+        count = PictureCount("h264", None, container)
+        for _ in range(20):
+            count.add(av.Packet(b"field"))
+        assert count.missing(10, interlaced=True) == missing
+        assert count.missing(9, interlaced=True) == missing + 1
+
+
+@pytest.mark.parametrize("name", ["a.webm", "a.mkv"])
+def test_a_reader_does_not_step_over_a_broken_part(
+    make_video: MakeVideo, tmp_path: Path, name: str
+) -> None:
+    """Damage that makes FFmpeg look for the next part it can read, and so lose what lies between."""
+    codec, pixels = {
+        "a.webm": ("libvpx", "yuv420p"),
+        "a.mkv": ("libx264", "yuv420p"),
+    }[name]
+    path = make_video(name, codec=codec, pix_fmt=pixels, frames=20, picture=noise_picture)
+    whole = path.read_bytes()
+    lost = 0
+    for at in range(len(whole) // 4, len(whole) - 64, len(whole) // 60):
+        path.write_bytes(whole[:at] + whole[at + 3 :])
+        with open_video(path, tolerant=True) as video:
+            try:
+                left = len(list(video))
+            except MediaError:
+                continue
+        if left < 20:
+            lost += 1
+            with pytest.raises(MediaError):
+                read_frames(path)
+    assert lost > 5
+
+
+def test_a_gif_ends_where_its_blocks_lead(make_video: MakeVideo) -> None:
+    path = make_video("a.gif", codec="gif", pix_fmt="rgb8", frames=20, picture=noise_picture)
+    whole = path.read_bytes()
+    assert len(read_frames(path)) == 20
+    at = whole.index(b"\x21\xf9", len(whole) // 2)  # where a picture begins
+    for broken in (whole[:at] + bytes(8) + whole[at + 8 :], whole[:at] + b"\xaa" + whole[at:]):
+        path.write_bytes(broken)
+        with open_video(path, tolerant=True) as video:
+            assert len(list(video)) < 20
+        with pytest.raises(MediaError, match="damaged"):
+            read_frames(path)

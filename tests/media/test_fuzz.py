@@ -15,7 +15,8 @@ from fuzz_corpus import SECRET, TEXTS, cases
 from fuzz_work import PICTURES, SOUNDS, protect
 from media_pictures import smooth_picture
 
-from sfumato.media import JobReport, open_video, run_job
+from sfumato.jobs import JobReport, run_job
+from sfumato.media import open_video
 
 MakeVideo = Callable[..., Path]
 

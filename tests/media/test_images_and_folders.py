@@ -16,9 +16,9 @@ import pytest
 from media_pictures import noise_picture, smooth_picture
 
 from sfumato.files import OutputExistsError
+from sfumato.jobs import Release
 from sfumato.media import (
     MediaError,
-    Release,
     SequenceWriter,
     list_media,
     open_sequence,
@@ -114,6 +114,86 @@ def png_claiming(width: int, height: int) -> bytes:
 
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+def claiming(suffix: str, width: int, height: int) -> bytes:
+    """A small sound picture whose header was changed to state this size."""
+    small = noise_picture(40, 24, 0)
+    encoded = bytearray(cv2.imencode(suffix, small)[1].tobytes())
+    if suffix == ".jpg":
+        at = encoded.index(b"\xff\xc0") + 5
+        encoded[at : at + 4] = struct.pack(">HH", height, width)
+    elif suffix == ".bmp":
+        encoded[18:26] = struct.pack("<ii", width, -height)
+    elif suffix == ".webp":
+        encoded[21:25] = ((width - 1) | (height - 1) << 14).to_bytes(4, "little")
+    else:
+        (directory,) = struct.unpack_from("<I", encoded, 4)
+        (count,) = struct.unpack_from("<H", encoded, directory)
+        for entry in range(directory + 2, directory + 2 + 12 * count, 12):
+            (tag,) = struct.unpack_from("<H", encoded, entry)
+            if tag in (256, 257):
+                value = width if tag == 256 else height
+                encoded[entry : entry + 12] = struct.pack("<HHII", tag, 4, 1, value)
+    return bytes(encoded)
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".bmp", ".webp", ".tif"])
+def test_the_header_of_every_format_is_read_before_anything_is_decoded(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"a{suffix}"
+    for width, height in ((16383, 16383), (8193, 8192)):
+        path.write_bytes(claiming(suffix, width, height))
+
+        def decode(*_: object, **__: object) -> None:
+            raise AssertionError("decoded")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cv2, "imdecodeWithMetadata", decode)
+            with pytest.raises(MediaError, match=f"{width} x {height}"):
+                read_image(path, tolerant=True)
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".png", ".bmp", ".webp", ".tif"])
+def test_the_largest_size_is_a_setting(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"a{suffix}"
+    cv2.imwrite(str(path), noise_picture(40, 25, 0))
+    monkeypatch.setenv("SFUMATO_MAX_PIXELS", "1000")
+    assert read_image(path).shape == (25, 40, 3)
+    monkeypatch.setenv("SFUMATO_MAX_PIXELS", "999")
+    with pytest.raises(MediaError, match="SFUMATO_MAX_PIXELS"):
+        read_image(path)
+    monkeypatch.setenv("SFUMATO_MAX_PIXELS", "many")
+    with pytest.raises(MediaError, match="from 1 to"):
+        read_image(path)
+
+
+def test_a_thumbnail_is_not_taken_for_the_picture(tmp_path: Path) -> None:
+    inside = cv2.imencode(".jpg", noise_picture(8, 6, 1))[1].tobytes()
+    path = tmp_path / "a.jpg"
+    for outer in (claiming(".jpg", 9000, 9000), claiming(".jpg", 40, 24)):
+        block = b"Exif\0\0" + inside
+        head = b"\xff\xe1" + struct.pack(">H", len(block) + 2) + block
+        path.write_bytes(outer[:2] + b"\xff\xff\xff" + head[1:] + outer[2:])
+        if b"\x23\x28\x23\x28" in outer:  # 9000 x 9000
+            with pytest.raises(MediaError, match="9000 x 9000"):
+                read_image(path)
+        else:
+            assert read_image(path).shape == (24, 40, 3)
+
+
+@pytest.mark.parametrize("suffix", [".jp2", ".pgm", ".hdr"])
+def test_formats_whose_size_is_not_read_first_are_refused(tmp_path: Path, suffix: str) -> None:
+    """OpenCV goes by content: another format under a usual name must not reach it."""
+    picture = noise_picture(64, 64, 0)
+    one = picture[..., 0] if suffix == ".pgm" else picture
+    encoded = cv2.imencode(suffix, one.astype(np.float32) if suffix == ".hdr" else one)[1]
+    (tmp_path / "a.png").write_bytes(encoded.tobytes())
+    with pytest.raises(MediaError, match="PNG, JPEG, WebP, BMP or TIFF"):
+        read_image(tmp_path / "a.png", tolerant=True)
 
 
 @pytest.mark.parametrize("width", [1 << 15, 1 << 31 - 1])

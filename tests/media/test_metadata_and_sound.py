@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -107,6 +110,32 @@ def test_the_same_pixels_give_the_same_file(make_video: MakeVideo, tmp_path: Pat
                     writer.write(frame.image, frame.time)
             written.append(target.read_bytes())
         assert written[0] == written[1], codec
+
+
+_ENCODE = """
+import hashlib, sys
+sys.path.insert(0, sys.argv[2])
+from media_pictures import smooth_picture
+from sfumato.media import VideoWriter
+with VideoWriter(sys.argv[1], rate=25, size=(176, 144), codec=sys.argv[3]) as writer:
+    for number in range(30):
+        writer.write(smooth_picture(176, 144, number))
+"""
+
+
+@pytest.mark.parametrize(("codec", "suffix"), OUTPUTS)
+def test_what_memory_held_before_leaves_no_trace(tmp_path: Path, codec: str, suffix: str) -> None:
+    """Memory that an encoder reads before writing it may hold the original (MALLOC_PERTURB_ fills it)."""
+    written = set()
+    for filling in ("0", "1", "165"):
+        target = tmp_path / f"{filling}{suffix}"
+        subprocess.run(
+            [sys.executable, "-c", _ENCODE, str(target), str(Path(__file__).parent), codec],
+            env={**os.environ, "MALLOC_PERTURB_": filling},
+            check=True,
+        )
+        written.add(target.read_bytes())
+    assert len(written) == 1
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mov", ".mkv"])

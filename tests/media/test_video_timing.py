@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from media_pictures import noise_picture, smooth_picture
 
 from sfumato.files import OutputExistsError
-from sfumato.media import MediaError, VideoWriter, open_video, write_image
+from sfumato.media import USUAL_RATES, MediaError, VideoInfo, VideoWriter, open_video, write_image
 
 MakeVideo = Callable[..., Path]
 NTSC = Fraction(30000, 1001)
@@ -203,3 +203,22 @@ def test_settings_that_cannot_work_are_refused_in_a_sentence(
 ) -> None:
     with pytest.raises(MediaError, match=sentence):
         VideoWriter(tmp_path / name, **{"rate": 25, "size": (16, 16), **arguments})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rate", ["1/60", "23", "24000/1001", "2997/100", "27.31", "90", "1000"])
+def test_a_usual_grid_tells_one_of_a_few_rates(rate: str) -> None:
+    """R22: of rate, times and pixel shape of a recording only a usual rate is left."""
+    own = Fraction(rate)
+    info = VideoInfo(
+        32, 24, own, Fraction(1, 90_000), 7, Fraction(3), pixel_aspect=Fraction(64, 45),
+        variable_rate=True,
+    )  # fmt: skip
+    shown = info.on_usual_grid()
+    assert shown.rate in USUAL_RATES
+    assert (shown.time_base, shown.pixel_aspect, shown.variable_rate) == (1 / shown.rate, 1, False)
+    assert all(
+        max(shown.rate / own, own / shown.rate) <= max(other / own, own / other)
+        for other in USUAL_RATES
+    )
+    assert shown == shown.on_usual_grid()
+    assert (shown.width, shown.height, shown.frame_count) == (32, 24, 7)

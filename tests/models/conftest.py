@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -15,11 +17,13 @@ _LIBRARIES: list[torch.library.Library] = []  # a Library must stay alive
 
 def _torchvision() -> None:
     """Define the two operators whose absence stops torchvision beside a CPU build of torch."""
-    if _LIBRARIES:
-        return
     try:
-        torch.ops.torchvision.nms  # noqa: B018  (raises when the operator is not there)
-    except AttributeError:
+        import_module("torchvision")
+    except ImportError:
+        return  # the fixtures say so
+    except RuntimeError:  # operator torchvision::nms does not exist
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
         library = torch.library.Library("torchvision", "DEF")
         schema = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
         library.define(f"nms{schema}")
@@ -51,12 +55,12 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def pretrained() -> Callable[[Callable[..., nn.Module]], Any]:
     """Builds a model with the store's weights, or skips when they cannot be had."""
-    from sfumato.store import DownloadError, OfflineError
+    from sfumato.store import CacheError, DownloadError, OfflineError
 
     def build(constructor: Callable[..., nn.Module], **settings: Any) -> Any:
         try:
             return constructor(pretrained=True, **settings)
-        except (DownloadError, OfflineError) as error:
+        except (CacheError, DownloadError, OfflineError) as error:
             pytest.skip(f"no weights: {error}")
 
     return build

@@ -54,6 +54,7 @@ def test_same_padding_gives_ceil_of_size_over_stride_and_puts_the_odd_one_last()
                 assert back - front in (0, 1)
 
 
+@pytest.mark.usefixtures("double_precision")
 def test_logits_are_the_published_average_over_two_frame_windows():
     """Published: average over (2, H, W) with stride 1, a 1x1 convolution, then the mean over time."""
     model = models.i3d(4)

@@ -7,6 +7,8 @@ import torch
 
 from sfumato import models
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 CASES = [("mvit_v2_s", "mvit_v2_s"), ("mvit_b", "mvit_v1_b")]
 
 
@@ -38,9 +40,9 @@ def test_outputs_and_gradients_equal_torchvisions(torchvision_mvit, shake, ours,
     scale = expected.abs().max()
     assert scale > 0.1
     with torch.no_grad():  # the path of prediction and of the trunk cache
-        torch.testing.assert_close(model(clips), expected, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(model(clips), expected, atol=1e-9, rtol=1e-9)
     actual = model(clips)  # the path of training
-    torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(actual, expected, atol=1e-9, rtol=1e-9)
 
     weight = torch.randn_like(expected)
     (expected * weight).sum().backward()
@@ -49,8 +51,8 @@ def test_outputs_and_gradients_equal_torchvisions(torchvision_mvit, shake, ours,
     for name, parameter in model.named_parameters():
         want = gradients[name].grad
         assert want is not None
-        tolerance = 1e-4 * max(1.0, float(want.abs().max()))
-        torch.testing.assert_close(parameter.grad, want, atol=tolerance, rtol=1e-3, msg=name)
+        tolerance = 1e-9 * max(1.0, float(want.abs().max()))
+        torch.testing.assert_close(parameter.grad, want, atol=tolerance, rtol=0, msg=name)
 
 
 def test_published_sizes_have_torchvisions_parameter_counts():
@@ -95,7 +97,7 @@ def test_gradient_of_the_tail_is_the_same_with_one_query_as_with_all(shake):
     # one scale for all: the shift of the keys' norm has gradient zero, as softmax ignores it
     scale = max(float(gradient.abs().max()) for gradient in gradients[0].values())
     for name, gradient in gradients[0].items():
-        torch.testing.assert_close(gradients[1][name] / scale, gradient / scale, atol=1e-5, rtol=0)
+        torch.testing.assert_close(gradients[1][name] / scale, gradient / scale, atol=1e-9, rtol=0)
 
 
 def test_per_record_gradients_by_vmap_equal_a_loop(shake):
@@ -116,7 +118,7 @@ def test_per_record_gradients_by_vmap_equal_a_loop(shake):
         scale = max(float(gradient.abs().max()) for gradient in alone.values())
         for name, gradient in alone.items():
             torch.testing.assert_close(
-                together[name][i] / scale, gradient / scale, atol=1e-5, rtol=0
+                together[name][i] / scale, gradient / scale, atol=1e-9, rtol=0
             )
 
 

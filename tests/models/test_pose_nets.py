@@ -17,6 +17,8 @@ from sfumato.models import (
     select,
 )
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 
 def test_the_map_is_the_middle_one_beside_the_enlarged_deep_one() -> None:
     torch.manual_seed(0)

@@ -9,6 +9,8 @@ from torch.nn import functional
 from sfumato import models
 from sfumato.learn import Route, clipped_gradient, route_of
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 CLIP = 0.5
 
 
@@ -72,9 +74,9 @@ def test_clipped_gradients_of_the_models_equal_a_loop(build, preset):
     assert choice is not None
     assert choice.route is Route.BOOK_KEEPING, choice.reason
     expected, expected_norms = _slow(model, loss, x, y)
-    torch.testing.assert_close(norms, expected_norms, atol=0, rtol=1e-4)
+    torch.testing.assert_close(norms, expected_norms, atol=0, rtol=1e-9)
     assert total.keys() == expected.keys()
     scale = max(float(g.abs().max()) for g in expected.values())
     assert scale > 0
     for name, gradient in expected.items():
-        torch.testing.assert_close(total[name] / scale, gradient / scale, atol=1e-5, rtol=0)
+        torch.testing.assert_close(total[name] / scale, gradient / scale, atol=1e-9, rtol=0)

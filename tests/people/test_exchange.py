@@ -41,7 +41,7 @@ def _export(path: Path, count: int = 6) -> dict:  # type: ignore[type-arg]
     for i in range(count):
         writer.add(_boxes(i))
     writer.write(path)
-    return json.loads(path.read_text())  # type: ignore[no-any-return]
+    return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def test_boxes_come_back_as_they_left(tmp_path: Path, frames) -> None:  # type: ignore[no-untyped-def]

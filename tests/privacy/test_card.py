@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from sfumato.privacy import (
+    DRAWN_EXACTLY,
     Bounds,
     Card,
     CardError,
@@ -139,6 +140,22 @@ def test_readable_card_answers_the_checklists(released: tuple[Path, Card]) -> No
     ):
         assert answered[question]
         assert f"| {question} |" in page
+
+
+def test_only_a_promise_that_says_so_covers_floating_point(
+    released: tuple[Path, Card],
+) -> None:
+    """Older cards and trainings do not; neither does a sum of which one part does not."""
+    _, card = released
+    question = "Floating-point attacks on the noise"
+    assert checklist(card)[question] == "Not covered."
+    exact = promise(public=("all settings", DRAWN_EXACTLY))
+    assert checklist(replace(card, promise=exact))[question].startswith("Covered")
+    assert DRAWN_EXACTLY in exact.compose(exact).public
+    for mixed in (exact.compose(promise()), promise().compose(exact)):
+        assert checklist(replace(card, promise=mixed))[question] == "Not covered."
+    none = NoGuarantee(mechanism="blur", reason="Blur can be undone.")
+    assert checklist(replace(card, promise=none))[question] == "Not covered."
 
 
 def test_officer_is_told_when_nothing_is_proven() -> None:

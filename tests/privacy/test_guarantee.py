@@ -191,6 +191,60 @@ def test_an_understated_epsilon_is_found_out():
     )
 
 
+@pytest.mark.parametrize("name", ["epsilon", "delta"])
+@pytest.mark.parametrize(
+    "stored", [float("nan"), float("inf"), -float("inf"), 10**400, True, None, "1e-5", [1]]
+)
+def test_a_stored_number_is_a_finite_number(name, stored):
+    with pytest.raises(GuaranteeError, match=f"finite number as stored {name}"):
+        Guarantee.from_json(made().to_json() | {name: stored})
+
+
+@pytest.mark.parametrize("size", [0, -3, 1.5, True, "3", None])
+def test_a_group_is_a_whole_number_of_at_least_one(size):
+    """R23: `for_group(-3, ...)` once kept epsilon."""
+    with pytest.raises(GuaranteeError, match="whole number >= 1"):
+        made().for_group(size, Unit.person(3))
+
+
+@pytest.mark.parametrize(
+    ("unit", "size", "target"),
+    [
+        (Unit.record(), 1, Unit.person(50)),
+        (Unit.record(), 49, Unit.person(50)),
+        (Unit.frame(2), 2, Unit.frame(5)),
+        (Unit.pixels(4, frames=1), 7, Unit.pixels(8, frames=4)),
+    ],
+)
+def test_a_group_that_is_too_small_is_refused(unit, size, target):
+    with pytest.raises(UnitMismatchError, match="group of at least"):
+        made(unit=unit).for_group(size, target)
+    needed = unit.needed_for(target)
+    assert made(unit=unit).for_group(needed, target).epsilon > made(unit=unit).epsilon
+
+
+@pytest.mark.parametrize(
+    ("unit", "target"),
+    [
+        (Unit.masked_tokens(), Unit.record()),
+        (Unit.features("dct 8"), Unit.record()),
+        (Unit.record(), Unit.masked_tokens()),
+        (Unit.record(), Unit.person()),
+        (Unit.person(3), Unit.person(9)),
+        (Unit.person(3), Unit.record()),
+        (Unit.pixels(4, frames=1), Unit.frame()),
+        (Unit.frame(), Unit.clip()),
+        (Unit.clip(), Unit.video()),
+        (Unit.clip(), Unit.record()),
+        (Unit.pixels(4, frames=1, inside_public_mask=True), Unit.pixels(4, frames=1)),
+    ],
+    ids=str,
+)
+def test_other_units_cannot_be_restated_by_any_group(unit, target):
+    with pytest.raises(UnitMismatchError, match="says nothing about"):
+        made(unit=unit).for_group(1000, target)
+
+
 def test_seeded_noise_is_labelled():
     source = Randomness(7)
     promise = made(randomness=source.label)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,10 @@ from red_faces import HEIGHT, WIDTH, RedFaces
 from sfumato.body import Camera
 from sfumato.errors import SfumatoError
 from sfumato.media import open_video, read_image
+from sfumato.privacy import says_private
 from sfumato.protect._command import Order, Report, carry_out, dry_run_report
-from sfumato.protect._notes import Notes
-from sfumato.protect.video.avatar import Found, Known
+from sfumato.protect._review_exports import Notes
+from sfumato.protect.avatar import Found, Known
 
 NOTHING = Notes()
 
@@ -42,7 +45,7 @@ def pictures(path: Path) -> Any:
 
 def test_what_was_found_is_exported_reviewed_and_shown(face_video: Path, tmp_path: Path) -> None:
     notes = Notes(*(tmp_path / n for n in ("sheet.png", "boxes.json", "masks.mkv", "review.json")))
-    report = run(face_video, tmp_path / "out.mkv", notes)
+    report = run(face_video, tmp_path / "out" / "out.mkv", notes)
     assert read_image(tmp_path / "sheet.png").shape[1] > 4 * 320
     found = json.loads((tmp_path / "boxes.json").read_text())
     assert len(found["images"]) == 12
@@ -54,21 +57,27 @@ def test_what_was_found_is_exported_reviewed_and_shown(face_video: Path, tmp_pat
     assert [(span["first"], span["reason"]) for span in doubtful] == [(4, "bridged")]
     assert any("found nothing on 1" in line for line in report.lines)
     assert any("do not share" in line for line in report.lines)
+    # a name can be changed: every file says inside what it is, and the release does not
+    assert all(says_private(path) for path in notes.wanted)
+    assert not any(
+        says_private(tmp_path / "out" / f"out.mkv{ending}")
+        for ending in ("", ".card.json", ".card.md")
+    )
     with pytest.raises(SfumatoError, match="--force"):
-        run(face_video, tmp_path / "again.mkv", notes)
-    assert not (tmp_path / "again.mkv").exists()
+        run(face_video, tmp_path / "out" / "again.mkv", notes)
+    assert not (tmp_path / "out" / "again.mkv").exists()
 
 
 @pytest.mark.parametrize("way", ["boxes", "masks"])
 def test_corrections_come_back_exactly(face_video: Path, tmp_path: Path, way: str) -> None:
     notes = Notes(export_boxes=tmp_path / "boxes.json", export_masks=tmp_path / "masks.mkv")
-    run(face_video, tmp_path / "one.mkv", notes)
+    run(face_video, tmp_path / "out" / "one.mkv", notes)
     settings = {"import_boxes": str(tmp_path / "boxes.json")}
     if way == "masks":
         settings = {"region": str(tmp_path / "masks.mkv")}
     nobody = {"detector": RedFaces(blind=range(100))}
-    run(face_video, tmp_path / "two.mkv", settings=nobody | settings)
-    one, two = pictures(tmp_path / "one.mkv"), pictures(tmp_path / "two.mkv")
+    run(face_video, tmp_path / "out" / "two.mkv", settings=nobody | settings)
+    one, two = pictures(tmp_path / "out" / "one.mkv"), pictures(tmp_path / "out" / "two.mkv")
     if way == "boxes":
         np.testing.assert_array_equal(one, two)
     before = pictures(face_video)
@@ -86,14 +95,16 @@ def test_masks_of_people_whom_avatars_replace_are_exported_and_shown(
     camera = Camera(WIDTH, HEIGHT, 60.0, np.eye(3), np.zeros(3))
     settings = {"body": "procedural", "finder": Known(Found(masks, (), camera))}
     notes = Notes(tmp_path / "sheet.png", tmp_path / "boxes.json", tmp_path / "masks.mkv")
-    order = Order(source=face_video, target=tmp_path / "a.mkv", method="avatar",
+    order = Order(source=face_video, target=tmp_path / "out" / "a.mkv", method="avatar",
                   settings=settings, codec="ffv1", notes=notes)  # fmt: skip
     carry_out(order, None, lambda sentence: None)
     np.testing.assert_array_equal(pictures(tmp_path / "masks.mkv")[..., 0] > 127, masks)
     found = json.loads((tmp_path / "boxes.json").read_text())
     assert {each["image_id"] for each in found["annotations"]} == set(range(1, 13))
     assert read_image(tmp_path / "sheet.png").any()
-    reviewed = replace(order, target=tmp_path / "b.mkv", notes=Notes(review=tmp_path / "r.json"))
+    reviewed = replace(
+        order, target=tmp_path / "out" / "b.mkv", notes=Notes(review=tmp_path / "r.json")
+    )
     with pytest.raises(SfumatoError, match="export its masks"):
         carry_out(reviewed, None, lambda sentence: None)
 
@@ -103,7 +114,11 @@ def test_notes_need_somebody_to_look_for_and_one_recording(
 ) -> None:
     notes = Notes(preview=tmp_path / "sheet.png")
     order = Order(
-        source=face_video, target=tmp_path / "a.mkv", method="edges", settings={}, notes=notes
+        source=face_video,
+        target=tmp_path / "out" / "a.mkv",
+        method="edges",
+        settings={},
+        notes=notes,
     )
     with pytest.raises(SfumatoError, match="which does not"):
         carry_out(order, None, lambda sentence: None)
@@ -117,8 +132,9 @@ def test_notes_need_somebody_to_look_for_and_one_recording(
 def test_nothing_is_noted_when_nothing_is_released(face_video: Path, tmp_path: Path) -> None:
     notes = Notes(preview=tmp_path / "sheet.png", export_masks=tmp_path / "masks.mkv")
     with pytest.raises(SfumatoError, match="frame 4"):
-        run(face_video, tmp_path / "a.mkv", notes, settings={"on_miss": "fail"})
-    assert [path.name for path in tmp_path.iterdir()] == [face_video.name]
+        run(face_video, tmp_path / "out" / "a.mkv", notes, settings={"on_miss": "fail"})
+    assert {path.name for path in tmp_path.iterdir()} == {face_video.name, "out"}
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_defaults_and_dry_runs_know_chains(tmp_path: Path) -> None:
@@ -142,3 +158,66 @@ def test_dry_run_says_when_it_cannot_measure(tmp_path: Path) -> None:
         settings={"command": "tool {input} {output}"},
     )
     assert any("could not be measured" in line for line in dry_run_report(order).lines)
+
+
+@pytest.mark.parametrize("note", ["preview", "export_boxes", "export_masks", "review"])
+def test_notes_are_private_and_lie_outside_the_release(
+    face_video: Path, tmp_path: Path, note: str
+) -> None:
+    name = {"preview": "p.png", "export_masks": "m.mkv"}.get(note, "n.json")
+    target = tmp_path / "release" / "clip.mkv"
+    target.parent.mkdir()
+    (tmp_path / "alias").symlink_to(target.parent)
+    inside = [
+        target.parent / name,
+        target.parent / "deeper" / name,
+        tmp_path / "alias" / name,
+        tmp_path / "release" / ".." / "release" / name,
+    ]
+    for path in inside:
+        with pytest.raises(SfumatoError, match="outside the folder of the release"):
+            run(face_video, target, Notes(**{note: path}))
+    (tmp_path / "linked").symlink_to(face_video)
+    for path in (face_video, tmp_path / "linked"):
+        with pytest.raises(SfumatoError, match="apart from the originals"):
+            run(face_video, target, Notes(**{note: path}), force=True)
+    assert list(target.parent.iterdir()) == []
+    run(face_video, target, Notes(**{note: tmp_path / "mine" / "deeper" / name}))
+    assert stat.S_IMODE((tmp_path / "mine" / "deeper" / name).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "mine" / "deeper").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "mine").stat().st_mode) == 0o700
+    assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    current = os.umask(0o077)
+    os.umask(current)
+    return current
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {"preview": "sheet.gif"},
+        {"export_masks": "masks.mp4"},
+        {"preview": "a.png", "review": "a.png"},
+    ],
+)
+def test_a_note_that_cannot_be_written_is_refused_before_anything_is_spent(
+    face_video: Path, tmp_path: Path, notes: dict[str, str]
+) -> None:
+    def spend(promise: Any, run: str) -> Any:
+        raise AssertionError("spent")
+
+    places = Notes(**{name: tmp_path / "mine" / path for name, path in notes.items()})
+    order = Order(
+        source=face_video,
+        target=tmp_path / "out" / "a.mkv",
+        method="blur",
+        settings={"detector": RedFaces(), "check": None},
+        codec="ffv1",
+        notes=places,
+    )
+    with pytest.raises(SfumatoError, match="Expected a"):
+        carry_out(order, spend, lambda sentence: None)
+    assert not (tmp_path / "out").exists()

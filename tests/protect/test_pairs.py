@@ -15,10 +15,10 @@ from red_faces import RedFaces
 from sfumato.cli.main import main
 from sfumato.errors import SfumatoError
 from sfumato.media import VideoWriter, read_frames, read_image
-from sfumato.privacy import card_path
+from sfumato.privacy import card_path, says_private
 from sfumato.protect import ProtectError
+from sfumato.protect._before_after import LABEL, Pairs
 from sfumato.protect._command import Order, Report, carry_out
-from sfumato.protect._pairs import LABEL, Pairs
 
 
 def run(source: Path, target: Path, pairs: Pairs | None, **settings: Any) -> Report:
@@ -47,6 +47,7 @@ def test_pairs_are_frames_of_both_in_a_private_folder(face_video: Path, tmp_path
     places = []
     for file in files:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert says_private(file)
         original, protected = halves(file, before[0].shape)
         (place,) = (n for n in range(len(before)) if np.array_equal(before[n], original))
         assert np.array_equal(after[place], protected)

@@ -18,7 +18,8 @@ from sfumato.privacy import Guarantee, NoGuarantee, Unit
 from sfumato.protect import OutputSettings, Shape, make, release
 from sfumato.protect._chain import Chain
 from sfumato.protect._limited import Limited
-from sfumato.protect.video import AppearanceFree, Blur, Edges, LaplaceNoise, Region, VideoDprp
+from sfumato.protect.hide import AppearanceFree, Blur, Edges, Region
+from sfumato.protect.noise import LaplaceNoise, VideoDprp
 
 SHAPE = Shape(HEIGHT, WIDTH, 8)
 DP = {"epsilon": 4.0, "delta": 1e-5}

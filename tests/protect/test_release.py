@@ -9,25 +9,36 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
+import av
+import cv2
 import numpy as np
 import pytest
 
 from sfumato.errors import SfumatoError
+from sfumato.jobs import NAMES_NOTE
 from sfumato.ledger import Ledger
-from sfumato.media import Frame, VideoWriter, open_video, read_image, write_image
+from sfumato.media import (
+    USUAL_RATES,
+    Frame,
+    VideoInfo,
+    VideoWriter,
+    open_video,
+    read_image,
+    write_image,
+)
 from sfumato.privacy import Guarantee, NoGuarantee, card_path, check_outputs, read_card
-from sfumato.protect import Method, OutputSettings, Promise, Shape, release
+from sfumato.protect import Method, OutputSettings, Promise, Shape, get, release
 from sfumato.protect._chain import Chain
-from sfumato.protect._command import Order, carry_out, dry_run_report
+from sfumato.protect._command import Order, Report, carry_out, dry_run_report
 from sfumato.protect._release import narrowed_by_sound
-from sfumato.protect.video import VideoDprp
+from sfumato.protect.noise import VideoDprp
 
 RATE = Fraction(30000, 1001)
 
 
-def write_video(path: Path, frames: int = 10) -> Path:
-    generator = np.random.default_rng(0)
-    with VideoWriter(path, rate=RATE, size=(32, 24)) as writer:
+def write_video(path: Path, frames: int = 10, seed: int = 0, **settings: Any) -> Path:
+    generator = np.random.default_rng(seed)
+    with VideoWriter(path, rate=RATE, size=(32, 24), **settings) as writer:
         for _ in range(frames):
             writer.write(generator.integers(0, 256, (24, 32, 3)).astype(np.uint8))
     return path
@@ -153,8 +164,8 @@ def make_order(source: Path, target: Path, **changes: Any) -> Order:
 def test_folder_job_protects_all_and_reports_what_failed(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
-    for name in ("anna.mp4", "bert.mp4"):
-        write_video(folder / name)
+    for seed, name in enumerate(("anna.mp4", "bert.mp4")):
+        write_video(folder / name, seed=seed)
     (folder / "broken.mp4").write_bytes(b"not a video at all")
     said: list[str] = []
     report = carry_out(make_order(folder, tmp_path / "out", workers=1), None, said.append)
@@ -165,6 +176,7 @@ def test_folder_job_protects_all_and_reports_what_failed(tmp_path: Path) -> None
         assert "anna" not in video.name
         check_outputs(read_card(video), video.parent)
     assert any("delta" in sentence for sentence in said)
+    assert [each["name"] for each in report.payload["failures"]] == ["broken.mp4"]
 
 
 def test_folder_is_one_entry_in_the_ledger_until_all_of_it_is_done(tmp_path: Path) -> None:
@@ -174,14 +186,14 @@ def test_folder_is_one_entry_in_the_ledger_until_all_of_it_is_done(tmp_path: Pat
     """
     folder = tmp_path / "in"
     folder.mkdir()
-    for name in ("a.mp4", "b.mp4"):
-        write_video(folder / name, frames=4)
+    for seed, name in enumerate(("a.mp4", "b.mp4")):
+        write_video(folder / name, frames=4, seed=seed)
     ledger = Ledger.open(tmp_path / "book.db")
     ledger.create("films", owner="lab", epsilon=1.05, delta=1e-5, unit="frame", relation="replace")
     order = make_order(folder, tmp_path / "out", workers=1)
 
-    def spend(promise: Promise) -> Any:
-        return ledger.spending("films", promise, key=order.key)
+    def spend(promise: Promise, run: str) -> Any:
+        return ledger.spending("films", promise, key=f"protect-{run}", run=run)
 
     (folder / "b.mp4").rename(tmp_path / "b.mp4")
     (folder / "b.mp4").write_bytes(b"still copying")
@@ -252,3 +264,281 @@ def test_layers_of_a_stage_do_not_get_past_the_noise_that_follows(tmp_path: Path
     release(chained, source, tmp_path / "out" / "clip.mp4")
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"clip.mp4", "clip.mp4.card.json", "clip.mp4.card.md"}
+
+
+def irregular_video(path: Path, bits: int) -> Path:
+    """A recording that tells a number by the gaps between its frames, its rate and its pixels."""
+    generator = np.random.default_rng(0)
+    info = VideoInfo(
+        32, 24, RATE, Fraction(1, 90_000), pixel_aspect=Fraction(1000 + bits % 97, 1000)
+    )
+    when = bits % 7
+    with VideoWriter(path, info) as writer:
+        for number in range(34):
+            image = generator.integers(0, 256, (24, 32, 3)).astype(np.uint8)
+            writer.write(image, Fraction(when, 90_000))
+            when += 3003 + (bits >> number & 1) * 450
+    return path
+
+
+def timing(path: Path) -> tuple[Any, ...]:
+    with open_video(path) as video:
+        info = video.info
+        return info.rate, info.pixel_aspect, tuple(frame.time for frame in video)
+
+
+@pytest.mark.parametrize("unit", ["clip", "video"])
+@pytest.mark.parametrize(("codec", "suffix"), [("h264", ".mp4"), ("ffv1", ".mkv")])
+def test_nothing_of_the_timing_passes_where_a_whole_recording_is_protected(
+    tmp_path: Path, unit: str, codec: str, suffix: str
+) -> None:
+    """R22: 32 bits in the gaps do not come out; what is left is size, count and a usual rate."""
+    seen = set()
+    for number, bits in enumerate((0, 0xDEADBEEF, 0x12345678)):
+        source = irregular_video(tmp_path / f"{number}.mp4", bits)
+        target = tmp_path / "out" / f"{number}{suffix}"
+        promise = release(
+            dprp(unit=unit, epsilon=8.0), source, target, output=OutputSettings(codec=codec)
+        )
+        assert isinstance(promise, Guarantee)
+        assert any("usual rates" in public for public in promise.public)
+        assert any("usual rates" in public for public in read_card(target).promise.public)
+        seen.add(timing(target))
+    for rate, aspect, times in seen:
+        assert rate in USUAL_RATES
+        assert aspect == 1
+        assert times == tuple(number / rate for number in range(34))
+
+
+@pytest.mark.parametrize("method", ["frame", "pixels(16, frames=1)", "edges"])
+def test_where_times_are_kept_the_card_says_so(tmp_path: Path, method: str) -> None:
+    source = irregular_video(tmp_path / "in.mp4", 0xDEADBEEF)
+    target = tmp_path / "out" / "a.mp4"
+    made = get("edges")() if method == "edges" else dprp(unit=method)
+    release(made, source, target)
+    assert timing(target)[1:] == timing(source)[1:]
+    promise = read_card(target).promise
+    named = promise.not_covered if isinstance(promise, NoGuarantee) else promise.public
+    assert any("exact time of every frame" in each for each in named)
+    assert "exact time of every frame" in card_path(target).with_suffix(".md").read_text()
+
+
+def test_a_picture_tells_its_size_and_the_card_says_so(tmp_path: Path) -> None:
+    write_image(tmp_path / "in.png", np.zeros((24, 32, 3), np.uint8))
+    promise = dprp(unit="video").apply(tmp_path / "in.png", tmp_path / "out.png")
+    assert isinstance(promise, Guarantee)
+    assert "the size of the picture and the kind of file" in promise.public
+
+
+@pytest.mark.parametrize("way", ["same", "link", "hard link", "relative", "card"])
+def test_the_only_original_is_never_replaced(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = target = write_video(tmp_path / "a.mp4")
+    if way == "link":
+        target = tmp_path / "b.mp4"
+        target.symlink_to(source)
+    elif way == "hard link":
+        target = tmp_path / "b.mp4"
+        target.hardlink_to(source)
+    elif way == "relative":
+        monkeypatch.chdir(tmp_path)
+        target = Path("../") / tmp_path.name / "a.mp4"
+    elif way == "card":
+        target = tmp_path / "c.mp4"
+        card_path(target).symlink_to(source)
+    before = source.read_bytes()
+    with pytest.raises(SfumatoError, match="apart from the originals"):
+        release(dprp(), source, target, force=True)
+    assert source.read_bytes() == before
+    assert not list(tmp_path.glob(".sfumato-*"))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "codec", "quality"),
+    [
+        ("in.mp4", "q.mp4", "ffv1", None),
+        ("in.mp4", "q.avi", "h264", None),
+        ("in.mp4", "q.mp4", "h264", 99),
+        ("in.mp4", "q.mp4", "vhs", None),
+        ("in.png", "q.bmp", "h264", None),
+        ("in.png", "q.mp4", "h264", None),
+        ("in.mp4", "folder", "h264", None),
+        ("in.mp4", "folder.mp4", "h264", None),
+        ("in.mp4", f"{'q' * 245}.mp4", "h264", None),
+        ("broken.mkv", "q.mp4", "h264", None),
+        ("absent.mp4", "q.mp4", "h264", None),
+    ],
+)
+def test_nothing_is_spent_on_what_is_known_to_fail(
+    tmp_path: Path, source: str, target: str, codec: str, quality: int | None
+) -> None:
+    """Names, codec, places, room for the card's name and the whole recording are checked first."""
+    write_video(tmp_path / "in.mp4", frames=20)
+    write_image(tmp_path / "in.png", np.zeros((24, 32, 3), np.uint8))
+    broken = write_video(tmp_path / "broken.mkv", codec="ffv1")
+    whole = bytearray(broken.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    broken.write_bytes(whole)
+    (tmp_path / "out" / "folder").mkdir(parents=True)
+    (tmp_path / "out" / "folder.mp4").mkdir()
+
+    def spend(promise: Promise) -> Any:
+        raise AssertionError("spent")
+
+    how = OutputSettings(codec=codec, quality=quality)
+    with pytest.raises((SfumatoError, OSError)):
+        release(
+            dprp(),
+            tmp_path / source,
+            tmp_path / "out" / target,
+            output=how,
+            force=True,
+            spend=spend,
+        )
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"folder", "folder.mp4"}
+
+
+def spending(ledger: Ledger) -> Any:
+    return lambda promise, run: ledger.spending("films", promise, key=f"protect-{run}", run=run)
+
+
+def test_one_file_is_one_run_in_the_ledger(tmp_path: Path) -> None:
+    """R20: the same order again draws anew, so it is counted anew; no path or plan makes it one."""
+    source = write_video(tmp_path / "in.mp4")
+    ledger = Ledger.open(tmp_path / "book.db")
+    ledger.create("films", owner="lab", epsilon=9, delta=1e-5, unit="frame", relation="replace")
+    for count in (1, 2, 3):
+        order = make_order(source, tmp_path / "out" / "a.mp4", force=True)
+        carry_out(order, spending(ledger), lambda sentence: None)
+        assert len(ledger.show("films").releases) == count
+        assert not ledger.show("films").pending
+    assert ledger.show("films").spent_epsilon > 1.5
+
+
+def test_finished_items_of_a_folder_are_never_drawn_again_under_one_entry(tmp_path: Path) -> None:
+    """R20: a bad file keeps the entry open; taking outputs away, renaming or copying a recording
+    (byte for byte or in another container) gives no second draw that is not counted."""
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    write_video(folder / "a.mp4", frames=4, codec="h264rgb")
+    (folder / "b.mp4").write_bytes(b"still copying")
+    ledger = Ledger.open(tmp_path / "book.db")
+    ledger.create("films", owner="lab", epsilon=9, delta=1e-5, unit="frame", relation="replace")
+    order = make_order(folder, out, workers=1)
+
+    def again() -> Report:
+        return carry_out(order, spending(ledger), lambda sentence: None)
+
+    assert again().failed == 1
+    (drawn,) = out.glob("*.mp4")
+    (folder / "copy.mp4").write_bytes((folder / "a.mp4").read_bytes())
+    with open_video(folder / "a.mp4") as video:
+        remuxed = [(frame.image, frame.time) for frame in video]
+    with VideoWriter(folder / "remuxed.mkv", rate=RATE, size=(32, 24), codec="ffv1") as writer:
+        for image, time in remuxed:
+            writer.write(image, time)
+    report = again()
+    assert {each["name"] for each in report.payload["left_out"]} == {"copy.mp4", "remuxed.mkv"}
+    assert list(out.glob("*.mp4")) == [drawn]
+    (tmp_path / "partner").mkdir()
+    for path in out.iterdir():
+        path.rename(tmp_path / "partner" / path.name)
+    assert again().failed == 2
+    assert not list(out.glob("*.mp4"))
+    assert len(ledger.show("films").releases) == 1
+    with pytest.raises(SfumatoError, match="released again uncounted"):
+        carry_out(
+            make_order(folder, out, workers=1, force=True), spending(ledger), lambda sentence: None
+        )
+    (tmp_path / "out.job.jsonl").unlink()
+    assert again().failed == 1  # another run, drawn anew, counted anew
+    assert len(ledger.show("films").releases) == 2
+
+
+def test_a_recording_weaker_than_what_was_reserved_is_not_published(tmp_path: Path) -> None:
+    """It was not readable when the folder was counted; snow shows more of a larger picture."""
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    small, large = (rng.integers(0, 256, (8 * k, 8 * k, 3)).astype(np.uint8) for k in (1, 2))
+    write_image(folder / "a.png", small)
+    (folder / "b.png").write_bytes(b"still copying")
+    ledger = Ledger.open(tmp_path / "book.db")
+    ledger.create("films", owner="lab", epsilon=1, delta=0.5, unit="frame", relation="replace")
+    order = Order(
+        source=folder, target=out, method="snow", settings={"p": 0.999, "unit": "frame"}, workers=1
+    )
+    assert carry_out(order, spending(ledger), lambda sentence: None).failed == 1
+    (folder / "b.png").unlink()
+    write_image(folder / "b.png", large)
+    report = carry_out(order, spending(ledger), lambda sentence: None)
+    assert report.failed == 1
+    assert "weaker one" in report.payload["failures"][0]["reason"]
+    assert len(list(out.glob("*.png"))) == 1
+    (tmp_path / "out.job.jsonl").unlink()
+    again = carry_out(order, spending(ledger), lambda sentence: None)
+    assert again.failed == 0
+    (held,) = (each for each in ledger.show("films").releases if each.committed)
+    assert held.event == get("snow")(p=0.999, unit="frame").promise(Shape(16, 16, 1)).event
+
+
+def test_kept_names_are_named_on_the_card(tmp_path: Path) -> None:
+    """R14: they leave as they are."""
+    folder = tmp_path / "in" / "ward"
+    folder.mkdir(parents=True)
+    write_video(folder / "anna.mp4", frames=4)
+    for names, said in (("keep", True), ("random", False)):
+        out = tmp_path / names
+        order = make_order(tmp_path / "in", out, workers=1, names=names)
+        assert carry_out(order, None, lambda sentence: None).failed == 0
+        (video,) = out.rglob("*.mp4")
+        assert ("anna" in video.name) == said
+        assert (NAMES_NOTE in read_card(video).promise.not_covered) == said
+
+
+def test_every_format_of_a_folder_has_one_that_is_written(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    picture = np.random.default_rng(0).integers(0, 256, (24, 32, 3)).astype(np.uint8)
+    for seed, (name, codec) in enumerate({"a.avi": "mpeg4", "b.ts": "mpeg2video"}.items()):
+        plain_video(folder / name, codec, seed)
+    cv2.imwrite(str(folder / "c.bmp"), picture)
+    cv2.imwrite(str(folder / "d.tif"), picture[::-1])
+    cv2.imwrite(str(folder / "e.jpg"), picture[:, ::-1])
+    (folder / "f.wav").write_bytes(b"RIFF")
+    report = carry_out(make_order(folder, tmp_path / "out", workers=1), None, lambda sentence: None)
+    assert report.failed == 0, report.lines
+    kinds = sorted(path.suffix for path in (tmp_path / "out").iterdir() if "card" not in path.name)
+    assert kinds == [".jpg", ".mp4", ".mp4", ".png", ".png"]
+    assert [each["name"] for each in report.payload["left_out"]] == ["f.wav"]
+    for path in (tmp_path / "out").glob("*.card.json"):
+        check_outputs(read_card(path), path.parent)
+
+
+def plain_video(path: Path, codec: str, seed: int) -> None:
+    """A video of another writer."""
+    generator = np.random.default_rng(seed)
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream(codec, rate=25)
+        stream.width, stream.height, stream.pix_fmt = 32, 24, "yuv420p"
+        for _ in range(4):
+            image = generator.integers(0, 256, (24, 32, 3)).astype(np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode(None))
+
+
+def test_what_a_tolerant_reader_passed_over_is_said(tmp_path: Path) -> None:
+    whole = write_video(tmp_path / "whole.mkv", codec="ffv1")
+    data = bytearray(whole.read_bytes())
+    at = len(data) // 2
+    data[at : at + 8] = bytes(byte ^ 0xFF for byte in data[at : at + 8])
+    source = tmp_path / "in.mkv"
+    source.write_bytes(data)
+    target = tmp_path / "out" / "a.mp4"
+    with pytest.raises(SfumatoError, match="damaged"):
+        carry_out(make_order(source, target), None, lambda sentence: None)
+    report = carry_out(make_order(source, target, tolerant=True), None, lambda sentence: None)
+    assert report.payload["damage"]
+    assert any("in.mkv is damaged" in line for line in report.lines)
+    assert "damaged" not in card_path(target).read_text()

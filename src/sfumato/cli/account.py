@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+from pydantic import Field
 from rich.table import Table
 
 from sfumato.cli._output import JSON, emit
@@ -28,8 +29,24 @@ from sfumato.privacy import (
     format_rate,
     truths,
 )
+from sfumato.settings import Settings, validated
 
 app = typer.Typer(add_completion=False)
+
+
+class _Numbers(Settings):
+    """What an accountant can tell anything about, in a time that somebody would wait."""
+
+    epsilon: Annotated[float, Field(ge=1e-6, le=1e6)] | None
+    noise_multiplier: Annotated[float, Field(ge=1e-3, le=1e6)] | None
+    delta: Annotated[float, Field(ge=1e-30, lt=1)] | None
+    batch: Annotated[int, Field(ge=1, le=10**12)] | None
+    records: Annotated[int, Field(ge=1, le=10**12)] | None
+    sampling_rate: Annotated[float, Field(ge=1e-9, le=1)] | None
+    steps: Annotated[int, Field(ge=1, le=10**8)] | None
+    epochs: Annotated[float, Field(gt=0, le=10**6)] | None
+    group: Annotated[int, Field(ge=1, le=1000)]
+
 
 _ASSUMPTIONS = (
     "every unit joins a batch by its own secret coin, and nothing shows who did",
@@ -73,6 +90,10 @@ def account(
     if as_published is not None:
         _published(as_published, as_json)
         return
+    numbers = {"epsilon": epsilon, "noise_multiplier": noise_multiplier, "delta": delta,
+               "batch": batch, "records": records, "sampling_rate": sampling_rate,
+               "steps": steps, "epochs": epochs, "group": group}  # fmt: skip
+    validated(_Numbers, numbers, "sfumato account", AccountingError)
     if (epsilon is None) == (noise_multiplier is None):
         raise AccountingError(
             "Expected either --epsilon (to find the noise) or --noise-multiplier (to find epsilon); "
@@ -84,8 +105,6 @@ def account(
         )
     if delta is None:
         raise AccountingError("Expected --delta, well below 1 / records, such as --delta 1e-6.")
-    if group < 1:
-        raise AccountingError(f"Expected --group to be a whole number >= 1, got {group}.")
     q, count = dpsgd_schedule(
         batch=batch, records=records, sampling_rate=sampling_rate, steps=steps, epochs=epochs
     )
@@ -105,7 +124,7 @@ def account(
     made = event(noise)
     promise = Guarantee(
         mechanism=f"DP-SGD, {count} Poisson steps at rate {q:.4g}, noise multiplier {_up(noise)}",
-        unit=Unit.person(group) if group > 1 and unit == "record" else Unit.parse(unit),
+        unit=_stated_unit(unit, group),
         relation=kind,
         delta=delta,
         event=made,
@@ -122,9 +141,25 @@ def account(
         "mu": promise.mu,
         "true_positive_rate_at_1_percent": promise.attacker_power(0.01),
         "true_positive_rate_at_0.1_percent": promise.attacker_power(0.001),
-        "rdp_epsilon": check,
+        "rdp_epsilon": check if math.isfinite(check) else None,
     }
     emit(as_json, payload, _summary(noise, promise, check), "", str(promise))
+
+
+def _stated_unit(unit: str, group: int) -> Unit:
+    """What the promise is about: ``--group`` counts records, so it can only state a person who has them."""
+    stated = Unit.parse(unit)
+    if group == 1:
+        return stated
+    if stated == Unit.record():
+        return Unit.person(group)
+    needed = Unit.record().needed_for(stated)
+    if needed is None or needed > group:
+        raise AccountingError(
+            f"Expected --unit record or person(m) with m up to {group} beside --group {group}, which "
+            f"counts the records of one person, got {stated}."
+        )
+    return stated
 
 
 def _searchable(accountant: str) -> str:

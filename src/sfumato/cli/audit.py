@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from sfumato.cli._audit_output import cross_data, reid, visual
 from sfumato.cli._audit_probe import probe
-from sfumato.cli._output import FORCE, JSON, emit
+from sfumato.cli._output import FORCE, JSON, emit, finite, shown_path
 
 _MOST_PUBLIC = 500
 
@@ -29,9 +29,15 @@ def _audit() -> None:
 @app.command()
 def guarantee(
     card: Path = typer.Argument(..., help="A privacy card, or the output that it stands beside."),
-    trials: int = typer.Option(20_000, min=1000, help="Simulated runs on each of two neighbours."),
+    trials: int = typer.Option(
+        20_000, min=1000, max=10**7, help="Simulated runs on each of two neighbours."
+    ),
     confidence: float = typer.Option(
-        0.95, min=0.6, max=0.9999, help="Of the certified lower limit; 99 % is shown beside it."
+        0.95,
+        min=0.6,
+        max=0.9999,
+        callback=finite,
+        help="Of the certified lower limit; 99 % is shown beside it.",
     ),
     force: bool = FORCE,
     as_json: bool = JSON,
@@ -45,14 +51,14 @@ def guarantee(
     verdict = audit_guarantee(card, trials=trials, confidence=confidence)
     machine, words = write_verdict(verdict, card, force=force)
     written = f"Written to {machine.name} and {words.name}."
-    emit(as_json, verdict.to_json(), escape(str(verdict)), escape(written))
+    emit(as_json, verdict.to_json(), escape(str(verdict)), escape(written), ok=not verdict.refuted)
     if verdict.refuted:
         raise typer.Exit(1)
 
 
 @app.command()
 def strength(
-    seeds: int = typer.Option(8, min=1, help="Repetitions that are averaged."),
+    seeds: int = typer.Option(8, min=1, max=1000, help="Repetitions that are averaged."),
     as_json: bool = JSON,
 ) -> None:
     """How much of a known epsilon the audits of guarantees certify, on simulated mechanisms."""
@@ -74,9 +80,9 @@ def strength(
 def membership(
     run: Path = typer.Argument(..., help="The folder that sfumato train wrote."),
     shadows: int = typer.Option(
-        8, min=0, help="Shadow models for LiRA, 3 or more; 0: loss threshold alone."
+        8, min=0, max=1000, help="Shadow models for LiRA, 3 or more; 0: loss threshold alone."
     ),
-    most: int = typer.Option(2000, min=4, help="Records looked at of each side."),
+    most: int = typer.Option(2000, min=4, max=10**7, help="Records looked at of each side."),
     force: bool = FORCE,
     as_json: bool = JSON,
 ) -> None:
@@ -91,7 +97,8 @@ def membership(
         target, report.measures, title="Membership inference", settings={"shadows": shadows},
         commands=[f"sfumato audit membership RUN --shadows {shadows}"], force=force,
     )  # fmt: skip
-    emit(as_json, report.to_json(), *map(escape, report.words()), f"Written to {target.name}.")
+    words = (*map(escape, report.words()), f"Written to {target.name}.")
+    emit(as_json, report.to_json(), *words, ok=not report.refuted)
     if report.refuted:
         raise typer.Exit(1)
 
@@ -100,52 +107,61 @@ def membership(
 def leaks(
     output: Path = typer.Argument(..., help="A protected file or folder."),
     originals: Path | None = typer.Option(None, help="The recordings that were protected."),
-    faces_only: bool = typer.Option(False, help="Look for faces alone (an avatar is a person)."),
+    faces_only: bool | None = typer.Option(
+        None,
+        "--faces-only/--everybody",
+        help="Look for faces alone, or for bodies too; by default as the card says what was covered.",
+    ),
+    out: Path | None = typer.Option(
+        None, "--out", "-o", help="NAME.measures.json and NAME.png; by default beside the release."
+    ),
     every: int = typer.Option(1, min=1, help="Look at every n-th frame."),
     force: bool = FORCE,
     as_json: bool = JSON,
 ) -> None:
     """Is anybody still found in OUTPUT? Exit code 1 if so, where the original shows somebody."""
-    from sfumato.audit import find_leaks, joined, measures_path, write_measures
+    from sfumato.audit import beside_release, leaks_in, measures_path, write_measures
     from sfumato.files import refuse_overwrite
     from sfumato.media import write_image
-    from sfumato.people import face_detector, person_detector
+    from sfumato.privacy import PRIVATE_NOTE
 
     pairs = _paired_files(output, originals)
-    base = output / "leaks" if output.is_dir() else output.with_name(output.name + ".leaks")
+    base = beside_release(output, "leaks") if out is None else out
     sheet, target = base.with_name(base.name + ".png"), measures_path(base)
     for path in (sheet, target):
         refuse_overwrite(path, force=force)
-    faces, bodies = face_detector(), False if faces_only else person_detector()
-    report = joined(
-        find_leaks(made, source, faces=faces, bodies=bodies, every=every) for made, source in pairs
-    )
+    report = leaks_in(pairs, faces_only=faces_only, every=every)
     write_measures(
-        target, [report.residual], title="Residual people", settings={"every": every},
+        target, report.results(), title="Residual people", settings={"every": every},
         commands=["sfumato audit leaks OUTPUT"], force=force,
     )  # fmt: skip
     shown = report.sheet()
-    written = f"Written to {target.name}."
+    written = f"Written to {shown_path(target)}."
     if shown is not None:
-        write_image(sheet, shown, force=force)
-        written = f"Written to {target.name} and {sheet.name} (protected frames only)."
-    emit(as_json, report.to_json(), *map(escape, report.words()), escape(written))
+        write_image(sheet, shown, note=PRIVATE_NOTE, force=force)
+        sheet.chmod(0o600)
+        written = (
+            f"Written to {shown_path(target)} and {shown_path(sheet)} (protected frames, with the people who are still found "
+            "in them: not for release)."
+        )
+    words = (*map(escape, report.words()), escape(written))
+    emit(as_json, report.to_json(), *words, ok=not report.leaking)
     if report.leaking:
         raise typer.Exit(1)
 
 
 def _paired_files(output: Path, originals: Path | None) -> list[tuple[Path, Path | None]]:
     """Outputs with their originals, by name without ending."""
+    from sfumato.audit import recordings_in
     from sfumato.errors import SfumatoError
-    from sfumato.media import list_media
 
     if not output.is_dir():
         source = originals / output.name if originals and originals.is_dir() else originals
         return [(output, source)]
-    made = list_media(output)
+    made = recordings_in(output)
     if originals is None:
         return [(path, None) for path in made]
-    known = {path.stem: path for path in list_media(originals)}
+    known = {path.stem: path for path in recordings_in(originals)}
     if missing := sum(path.stem not in known for path in made):
         raise SfumatoError(
             f"Expected an original for every output by its name, but {missing} have none: protect "
@@ -167,20 +183,27 @@ def reconstruct(
         help="Pictures that the learned attack may know, each one face or person; else staged.",
     ),
     start: int = typer.Option(0, min=0, help="The first frame looked at."),
-    most: int = typer.Option(32, min=1, help="Frames looked at."),
+    most: int = typer.Option(32, min=1, max=10**6, help="Frames looked at."),
     force: bool = FORCE,
     as_json: bool = JSON,
 ) -> None:
     """Try to undo a protection: how much of ORIGINAL comes back from PROTECTED?"""
-    from sfumato.audit import Result, measures_path, method_on, undo_release, write_measures
+    from sfumato.audit import (
+        Result,
+        beside_release,
+        measures_path,
+        method_on,
+        undo_release,
+        write_measures,
+    )
     from sfumato.files import refuse_overwrite
     from sfumato.people import face_detector, face_embedder
-    from sfumato.privacy import read_card
+    from sfumato.privacy import checked_card
 
-    target = measures_path(protected.with_name(protected.name + ".reconstruct"))
+    target = measures_path(beside_release(protected, "reconstruct"))
     refuse_overwrite(target, force=force)
     found, outline = undo_release(
-        original, protected, method_on(read_card(protected)), attacks=method,
+        original, protected, method_on(checked_card(protected)), attacks=method,
         public=_public_pictures(public) if "learned" in method else (), start=start, most=most,
         detector=face_detector() if faces else None, embedder=face_embedder() if faces else None,
     )  # fmt: skip
@@ -197,7 +220,7 @@ def reconstruct(
             target, results, title="Reconstruction", force=force,
             commands=["sfumato audit reconstruct ORIGINAL PROTECTED"],
         )  # fmt: skip
-        words.append(f"Written to {target.name}.")
+        words.append(f"Written to {shown_path(target)}.")
     payload = {"attacks": [each.to_json() for each in found], "outline_auc": outline}
     emit(as_json, payload, *map(escape, words or ["No attack fits this method."]))
 

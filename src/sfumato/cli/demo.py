@@ -20,7 +20,7 @@ def demo(
     as_json: bool = JSON,
 ) -> None:
     """Stage people, protect them four ways, count the budget, train two ways, and say what is proven."""
-    from sfumato.bench import demo as steps
+    from sfumato.cli import _demo as steps
     from sfumato.report import write_report
 
     def say(sentence: str) -> None:

@@ -250,7 +250,7 @@ def _read_json(path: Path, what: str) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise SfumatoError(f"Expected {what} at {str(path)!r}, which cannot be read.") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SfumatoError(f"Expected {what} at {str(path)!r}, got no JSON.") from None
 
 

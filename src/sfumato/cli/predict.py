@@ -97,6 +97,7 @@ class _Artist:
 
 def _one_picture(source: Path, target: Path, artist: _Artist, force: bool) -> tuple[int, int, int]:
     from sfumato.media import read_image, write_image
+    from sfumato.privacy import PRIVATE_NOTE
 
     drawn, count = artist.draw(read_image(source))
     if not count:
@@ -104,15 +105,19 @@ def _one_picture(source: Path, target: Path, artist: _Artist, force: bool) -> tu
             "Expected people in the picture, found none: nothing was written. Pass --people whole if "
             "one person fills it."
         )
-    write_image(target, drawn, force=force)
+    write_image(target, drawn, note=PRIVATE_NOTE, force=force)
     return 1, count, 0
 
 
 def _whole_video(source: Path, target: Path, artist: _Artist, force: bool) -> tuple[int, int, int]:
     from sfumato.media import VideoWriter, open_video
+    from sfumato.privacy import PRIVATE_NOTE
 
     frames = people = empty = 0
-    with open_video(source) as reader, VideoWriter(target, reader.info, force=force) as writer:
+    with (
+        open_video(source) as reader,
+        VideoWriter(target, reader.info, note=PRIVATE_NOTE, force=force) as writer,
+    ):
         for frame in reader:
             drawn, count = artist.draw(frame.image)
             writer.write(drawn, frame.pts)
@@ -122,8 +127,6 @@ def _whole_video(source: Path, target: Path, artist: _Artist, force: bool) -> tu
 
 def _promise(folder: Path) -> str:
     """What may be said about the model, from its card; a model that changed since is refused."""
-    from sfumato.privacy import check_outputs, read_card
+    from sfumato.privacy import checked_card
 
-    card = read_card(folder / "model.safetensors")
-    check_outputs(card, folder)
-    return str(card.promise)
+    return str(checked_card(folder / "model.safetensors").promise)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import typer
-import yaml
 from rich.markup import escape
 
 from sfumato.cli._output import DRY_RUN, FORCE, JSON, emit
 from sfumato.cli._spending import ACKNOWLEDGE, DATASET, KEY, LEDGER, spending
 from sfumato.errors import SfumatoError
+from sfumato.settings import parse_pairs
 
 app = typer.Typer()
 _PASS = "Private attributes (pass, pass-ldp)"
@@ -51,7 +51,10 @@ def protect(
         None, help="Write a contact sheet of what was found, for your eyes only (PNG, JPEG)."
     ),
     pairs: int | None = typer.Option(
-        None, min=1, help="Set this many random original/protected frame pairs aside (--pairs-to)."
+        None,
+        min=1,
+        max=10**6,
+        help="Set this many random original/protected frame pairs aside (--pairs-to).",
     ),
     pairs_to: Path | None = typer.Option(
         None, help="A new private folder for them: contains originals, internal review only."
@@ -68,7 +71,11 @@ def protect(
         rich_help_panel=_PASS,
     ),
     donors: int | None = typer.Option(
-        None, min=2, help="Number of donors (4096, or what there is).", rich_help_panel=_PASS
+        None,
+        min=2,
+        max=10**7,
+        help="Number of donors (4096, or what there is).",
+        rich_help_panel=_PASS,
     ),
     donors_from: Path | None = typer.Option(
         None, help="The donors' data set, if it is another one.", rich_help_panel=_PASS
@@ -80,11 +87,15 @@ def protect(
         None, help="Private folder that remembers draws between runs.", rich_help_panel=_PASS
     ),
     codec: str = typer.Option("h264", help="h264, or ffv1 / h264rgb for lossless output."),
-    quality: int | None = typer.Option(None, help="x264's constant rate factor, 0 to 51."),
+    quality: int | None = typer.Option(
+        None, min=0, max=51, help="x264's constant rate factor, 0 to 51."
+    ),
     keep_audio: bool = typer.Option(False, help="Keep the sound (narrows or voids the guarantee)."),
     tolerant: bool = typer.Option(False, help="Read damaged recordings as far as possible."),
     keep_names: bool = typer.Option(False, help="Keep file names (they may identify people)."),
-    workers: int | None = typer.Option(None, help="Processes for a folder (default: all cores)."),
+    workers: int | None = typer.Option(
+        None, min=1, max=1024, help="Processes for a folder (default: all cores)."
+    ),
     ledger: str | None = LEDGER,
     dataset: str | None = DATASET,
     key: str | None = KEY,
@@ -95,9 +106,7 @@ def protect(
     as_json: bool = JSON,
 ) -> None:
     """Protect SOURCE and write TARGET with its privacy card; fails if anything was left unprotected."""
-    from sfumato.protect._command import Order, carry_out, dry_run_report
-    from sfumato.protect._notes import Notes
-    from sfumato.protect._pairs import Pairs
+    from sfumato.protect import Notes, Order, Pairs, carry_out, dry_run_report
 
     if method in ("pass", "pass-ldp"):
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
@@ -142,7 +151,6 @@ def protect(
         names="keep" if keep_names else "random",
         workers=workers,
         force=force,
-        ledger_key=key,
         notes=Notes(preview, export_boxes, export_masks, review),
         pairs=None if pairs is None or pairs_to is None else Pairs(pairs, pairs_to),
     )
@@ -150,9 +158,11 @@ def protect(
         report = dry_run_report(order)
         emit(as_json, report.payload, *map(escape, report.lines))
         return
-    spend = spending(ledger, dataset, key=order.key, acknowledged=acknowledge_no_guarantee)
+    spend = spending(
+        ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="protect"
+    )
     report = carry_out(order, spend, lambda sentence: print(sentence, file=sys.stderr))
-    emit(as_json, report.payload, *map(escape, report.lines))
+    emit(as_json, report.payload, *map(escape, report.lines), ok=not report.failed)
     if report.failed:
         raise typer.Exit(1)
 
@@ -177,7 +187,8 @@ def _attributes(
     dry: bool,
     as_json: bool,
 ) -> None:
-    from sfumato.protect.attributes import AttributeOrder, carry_out, dry_run
+    from sfumato.attributes import AttributeOrder, carry_out, dry_run
+    from sfumato.privacy import new_run_id
 
     if misplaced:
         raise SfumatoError(
@@ -198,13 +209,14 @@ def _attributes(
         settings=settings,
         seed=seed,
         force=force,
-        ledger_key=spend[2],
     )
     if dry:
         report = dry_run(order)
     else:
-        reserve = spending(spend[0], spend[1], key=order.key, acknowledged=spend[3])
-        report = carry_out(order, reserve, lambda sentence: print(sentence, file=sys.stderr))
+        ledger, dataset, key, acknowledged = spend
+        reserve = spending(ledger, dataset, key=key, acknowledged=acknowledged, verb="protect")
+        counted = None if reserve is None else lambda promise: reserve(promise, new_run_id())
+        report = carry_out(order, counted, lambda sentence: print(sentence, file=sys.stderr))
     emit(as_json, report.payload, *map(escape, report.lines))
 
 
@@ -214,9 +226,4 @@ def _names(given: list[str] | None) -> list[str]:
 
 def _settings(pairs: list[str], **named: Any) -> dict[str, Any]:
     found = {name: value for name, value in named.items() if value is not None}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise SfumatoError(f"Expected a setting as name=value, got {pair!r}.")
-        found[name.replace("-", "_")] = yaml.safe_load(value)
-    return found
+    return found | parse_pairs(pairs)

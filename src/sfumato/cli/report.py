@@ -34,6 +34,9 @@ def report(
             ("changed", "release(s) changed since their card was written."),
             ("refuted", "promise(s) refuted by an audit."),
             ("leaking", "attack(s) did better than guessing."),
+            ("unjudged", "attack(s) could not be judged."),
+            ("private", "private preview(s) or export(s) lie among the files: move them away."),
+            ("without_card", "recording(s), model(s) or archive(s) have no card."),
         )
         if counts[key]
     ]

@@ -61,12 +61,12 @@ def train(
         said = describe(job)
         emit(as_json, {"dry_run": True, **said}, *words(job, said))
         return
+    spend = spending(ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="train")
     together()
     keep_freed_memory()
     if job.plan.is_private and not as_json:
         print(f"Epsilons below: {job.plan.terms}.", file=sys.stderr)
     with _Bar(job.plan.steps, hidden=as_json) as bar:
-        spend = spending(ledger, dataset, key=key or job.key, acknowledged=acknowledge_no_guarantee)
         run, card = run_job(
             job, resume=resume, force=force, progress=bar, spend=spend, tell=_annotations
         )

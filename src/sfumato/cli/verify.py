@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
 
 from sfumato.cli._output import FORCE, JSON, emit
 from sfumato.errors import SfumatoError
+
+if TYPE_CHECKING:
+    from sfumato.privacy import VerifiedFolder
 
 app = typer.Typer()
 
@@ -27,7 +31,7 @@ def verify(
     as_json: bool = JSON,
 ) -> None:
     """Check that OUTPUT and its privacy card still agree; exit code 1 if they do not."""
-    from sfumato.privacy import _card, _signature
+    from sfumato.privacy import _signature, has_card_of_its_own, verify_folder, verify_output
 
     if make_key is not None:
         public = _signature.make_key(make_key, force=force)
@@ -35,17 +39,15 @@ def verify(
         return
     if output is None:
         raise SfumatoError("Expected an OUTPUT to verify, got nothing: name a file or a folder.")
-    card = _card.read_card(output)
-    _card.check_outputs(card, output.parent)
-    if sign_with is not None:
-        card = _signature.sign(card, sign_with)
-        named = output.name.removesuffix(".card.json")
-        card.write(output.with_name(named), force=True)
-    signer = None
-    if key is not None or signed or card.signature is not None:
-        signer = _signature.check_signature(card, key)
+    if output.is_dir() and not has_card_of_its_own(output):
+        if registry:
+            raise SfumatoError("Expected one output for a registry entry, got a folder: name one.")
+        _say_folder(verify_folder(output, key=key, signed=signed, sign_with=sign_with), as_json)
+        return
+    verified = verify_output(output, key=key, signed=signed, sign_with=sign_with)
+    card = verified.card
     if registry:
-        from sfumato.privacy._registry import registry_entry
+        from sfumato.privacy import registry_entry
 
         print(
             registry_entry(
@@ -64,13 +66,27 @@ def verify(
     )
     emit(
         as_json,
-        {
-            "agree": True,
-            "outputs": [each.name for each in card.outputs],
-            "promise": card.promise.to_json(),
-            "signed_by": signer,
-        },
+        verified.to_json(),
         f"[green]{agree}[/]",
-        f"Signed by {signer}." if signer else "Not signed.",
+        f"Signed by {verified.signer}." if verified.signer else "Not signed.",
+        *map(escape, verified.remarks),
         escape(str(card.promise)),
     )
+
+
+def _say_folder(folder: VerifiedFolder, as_json: bool) -> None:
+    outputs = sum(len(each.card.outputs) for each in folder.cards)
+    signers = {each.signer for each in folder.cards}
+    words = [f"[green]All {outputs} outputs and their {len(folder.cards)} cards agree.[/]"]
+    if not folder.agree:
+        words = [f"[red]{len(folder.problems)} files of the folder are not covered by a card.[/]"]
+        words += [escape(f"  {name}: {reason}") for name, reason in folder.problems.items()]
+    elif signers == {None}:
+        words.append("Not signed.")
+    else:
+        words.append(f"Signed by {', '.join(sorted(each or 'nobody' for each in signers))}.")
+    remarks = dict.fromkeys(remark for each in folder.cards for remark in each.remarks)
+    promises = dict.fromkeys(str(each.card.promise) for each in folder.cards)
+    emit(as_json, folder.to_json(), *words, *map(escape, (*remarks, *promises)), ok=folder.agree)
+    if not folder.agree:
+        raise typer.Exit(1)

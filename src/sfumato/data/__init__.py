@@ -4,9 +4,10 @@ Every loader has ``problems``: what could not be used, counted by sentence.
 """
 
 from sfumato.data._action_lists import hmdb51, kinetics, ntu_rgbd, toyota_smarthome, ucf101
-from sfumato.data._audio import Spoken, audio_mnist, log_mel
+from sfumato.data._audio import Spoken, audio_mnist, log_mel, read_wav
 from sfumato.data._crops import Crop, PersonCrops, mirrored
 from sfumato.data._faces import Pictures, celeba, utkface
+from sfumato.data._indoor_datasets import UtdMhad, airtlab, utd_mhad
 from sfumato.data._joints import COCO, LSP, MPII, mirror_order, translate, vocabulary
 from sfumato.data._pose import (
     Person,
@@ -35,7 +36,6 @@ from sfumato.data._privacy_attributes import (
 )
 from sfumato.data._problems import Problems
 from sfumato.data._records import ArrayRecords, Record, Records, RecordsError, Subset
-from sfumato.data._rooms import UtdMhad, airtlab, utd_mhad
 from sfumato.data._sensors import Windows, magnitudes, motion_sense, sisfall, windows_of
 from sfumato.data._skeletons import draw_skeletons, limbs
 from sfumato.data._stage import StagedFolder, staged
@@ -93,6 +93,7 @@ __all__ = [
     "pa_hmdb51_videos",
     "pck",
     "pckh",
+    "read_wav",
     "sampled_frames",
     "sisfall",
     "staged",

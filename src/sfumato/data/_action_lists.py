@@ -16,6 +16,7 @@ from sfumato.data._videos import (
     VideoItem,
     VideoRecords,
 )
+from sfumato.errors import reading
 
 Root = str | os.PathLike[str]
 
@@ -44,6 +45,7 @@ def _recordings(folder: Path) -> list[Path]:
     )  # fmt: skip
 
 
+@reading("UCF101 as it is published", RecordsError)
 def ucf101(
     root: Root, part: str = "train", split: int = 1, *, sampling: Sampling | None = None
 ) -> VideoRecords:
@@ -55,13 +57,17 @@ def ucf101(
     _one_of(split, (1, 2, 3), "split")
     folder = existing_folder(root, "UCF101")
     lists = existing_folder(folder / "ucfTrainTestlist", "the lists of UCF101 (ucfTrainTestlist)")
-    rows = existing_file(lists / "classInd.txt", "class names").read_text().splitlines()
+    rows = (
+        existing_file(lists / "classInd.txt", "class names")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     classes = [row.split()[1] for row in rows if row.strip()]
     problems, items = Problems(), []
     listed = existing_file(
         lists / f"{part}list{split:02d}.txt", f"the {part} list of split {split}"
     )
-    for row in filter(str.strip, listed.read_text().splitlines()):
+    for row in filter(str.strip, listed.read_text(encoding="utf-8").splitlines()):
         relative = Path(row.split()[0])
         name = relative.parent.name
         if name not in classes:
@@ -77,6 +83,7 @@ def ucf101(
     return VideoRecords(items, classes, sampling=sampling, problems=problems)
 
 
+@reading("HMDB51 as it is published", RecordsError)
 def hmdb51(
     root: Root, part: str = "train", split: int = 1, *, sampling: Sampling | None = None
 ) -> VideoRecords:
@@ -95,7 +102,7 @@ def hmdb51(
     videos = folder / "videos" if (folder / "videos").is_dir() else folder
     problems, items = Problems(), []
     for label, (name, listed) in enumerate(zip(classes, files)):
-        for row in filter(str.strip, listed.read_text().splitlines()):
+        for row in filter(str.strip, listed.read_text(encoding="utf-8").splitlines()):
             file, use = row.rsplit(maxsplit=1)
             if use not in ("0", "1", "2"):
                 problems.add(
@@ -112,6 +119,7 @@ def hmdb51(
     return VideoRecords(items, classes, sampling=sampling, problems=problems)
 
 
+@reading("NTU RGB+D as it is published", RecordsError)
 def ntu_rgbd(
     root: Root,
     part: str = "train",
@@ -151,6 +159,7 @@ def ntu_rgbd(
     return VideoRecords(items, classes, sampling=sampling, problems=problems)
 
 
+@reading("Toyota Smarthome as it is published", RecordsError)
 def toyota_smarthome(
     root: Root, part: str = "train", protocol: str = "CS", *, sampling: Sampling | None = None
 ) -> VideoRecords:
@@ -182,6 +191,7 @@ def toyota_smarthome(
     return VideoRecords(items, classes, sampling=sampling, problems=problems)
 
 
+@reading("Kinetics as it is published", RecordsError)
 def kinetics(
     root: Root,
     listing: Root,
@@ -200,7 +210,7 @@ def kinetics(
     if file.suffix == ".csv":
         return _kinetics_csv(folder, file, part, sampling)
     problems, items, labels = Problems(), [], []
-    for row in filter(str.strip, file.read_text().splitlines()):
+    for row in filter(str.strip, file.read_text(encoding="utf-8").splitlines()):
         name, _, label = row.strip().rpartition(" ")
         if not name or not label.isdigit():
             problems.add("Expected lines 'path label' with a whole number, got others: left out.")
@@ -217,7 +227,7 @@ def kinetics(
 def _kinetics_csv(
     folder: Path, file: Path, part: str | None, sampling: Sampling | None
 ) -> VideoRecords:
-    with open(file, newline="") as stream:
+    with open(file, encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     needed = {"label", "youtube_id", "time_start", "time_end"}
     if not rows or not needed <= set(rows[0]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from sfumato.data._problems import Problems, existing_file, existing_folder, some
 from sfumato.data._records import ArrayRecords, RecordsError
+from sfumato.errors import reading
 
 _DIGITS = tuple(str(digit) for digit in range(10))
 MELS, FRAMES, _RATE, _RANGE_DB = 40, 32, 16_000, 80.0
@@ -24,6 +26,7 @@ class Spoken(ArrayRecords):
     problems: Problems
 
 
+@reading("AudioMNIST as it is published", RecordsError)
 def audio_mnist(root: str | os.PathLike[str], part: str | None = None) -> Spoken:
     """``data/01/0_01_0.wav`` with ``audioMNIST_meta.txt``, or packed ``logmel.npz``.
 
@@ -46,7 +49,9 @@ def audio_mnist(root: str | os.PathLike[str], part: str | None = None) -> Spoken
         data = folder / "data" if (folder / "data").is_dir() else folder
         speakers = existing_file(data / "audioMNIST_meta.txt", "the speakers of AudioMNIST")
         pictures, digit, speaker = _recordings(data, part, problems)
-    return _spoken(pictures, digit, speaker, json.loads(speakers.read_text()), problems)
+    return _spoken(
+        pictures, digit, speaker, json.loads(speakers.read_text(encoding="utf-8")), problems
+    )
 
 
 def _takes(take: npt.NDArray[Any], part: str | None) -> npt.NDArray[np.bool_]:
@@ -56,14 +61,12 @@ def _takes(take: npt.NDArray[Any], part: str | None) -> npt.NDArray[np.bool_]:
 def _recordings(
     data: Path, part: str | None, problems: Problems
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any], npt.NDArray[Any]]:
-    from scipy.io import wavfile
-
     rows = []
     for path in sorted(data.glob("*/*.wav")):
         digit, speaker, take = path.stem.split("_")
         if not _takes(np.array([int(take)]), part)[0]:
             continue
-        rate, sound = wavfile.read(path)
+        rate, sound = read_wav(path)
         if len(sound) == 0:
             problems.add("Expected recordings with sound in them, got empty ones: left out.")
             continue
@@ -71,6 +74,17 @@ def _recordings(
     some(rows, "recordings of AudioMNIST", problems)
     pictures, digits, people = zip(*rows)
     return np.stack(pictures), np.array(digits), np.array(people)
+
+
+@reading("a WAV file", RecordsError)
+def read_wav(path: Path) -> tuple[int, npt.NDArray[Any]]:
+    """Sampling rate and samples; whatever else is in the file (title, artist, place) is passed over."""
+    from scipy.io import wavfile
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", wavfile.WavFileWarning)
+        rate, sound = wavfile.read(path)
+    return rate, sound
 
 
 def log_mel(sound: npt.NDArray[Any], rate: int) -> npt.NDArray[np.uint8]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sfumato.data._problems import Problems, existing_file, existing_folder, some
 from sfumato.data._records import Record, RecordsError
+from sfumato.errors import reading
 from sfumato.media import read_image
 
 UTK_RACES = ("White", "Black", "Asian", "Indian", "Other")
@@ -68,6 +69,7 @@ def _open_archive(path: Path, process: int) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
+@reading("an archive of pictures", RecordsError)
 def packed_picture(archive: Path, name: str) -> npt.NDArray[np.uint8]:
     """RGB pixels of one member of a zip archive of pictures."""
     content = _open_archive(archive, os.getpid()).read(name)
@@ -77,6 +79,7 @@ def packed_picture(archive: Path, name: str) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(picture[..., ::-1])
 
 
+@reading("CelebA as it is published", RecordsError)
 def celeba(root: str | os.PathLike[str], part: str = "train", label: str = "Smiling") -> Pictures:
     """``img_align_celeba/*.jpg``, ``list_attr_celeba.txt``, ``list_eval_partition.txt``.
 
@@ -88,7 +91,7 @@ def celeba(root: str | os.PathLike[str], part: str = "train", label: str = "Smil
         raise RecordsError(f"Expected part {', '.join(parts)}, got {part!r}.")
     folder = existing_folder(root, "CelebA")
     table = existing_file(folder / "list_attr_celeba.txt", "the attributes of CelebA")
-    lines = table.read_text().splitlines()
+    lines = table.read_text(encoding="utf-8").splitlines()
     # the first line may be the number of rows, as published, or already the header
     header = lines[1].split() if lines[0].strip().isdigit() else lines[0].split()
     body = lines[2:] if lines[0].strip().isdigit() else lines[1:]
@@ -116,10 +119,11 @@ def celeba(root: str | os.PathLike[str], part: str = "train", label: str = "Smil
 
 
 def _pairs(path: Path) -> dict[str, str]:
-    rows = (line.split() for line in path.read_text().splitlines())
+    rows = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
     return {row[0]: row[1] for row in rows if len(row) >= 2}
 
 
+@reading("UTKFace as it is published", RecordsError)
 def utkface(root: str | os.PathLike[str], label: str = "gender") -> Pictures:
     """``AGE_GENDER_RACE_DATE.jpg`` files, or ``index.csv`` beside an archive of faces.
 
@@ -131,7 +135,7 @@ def utkface(root: str | os.PathLike[str], label: str = "gender") -> Pictures:
     index = folder / "index.csv"
     source = folder
     if index.is_file():
-        with open(index, newline="") as stream:
+        with open(index, encoding="utf-8", newline="") as stream:
             found = [
                 (r["file"], [r["age"], r["gender"], r["race"]]) for r in csv.DictReader(stream)
             ]

@@ -22,6 +22,7 @@ from sfumato.data._faces import packed_picture
 from sfumato.data._joints import COCO, LSP, MPII, Joints, translate, vocabulary
 from sfumato.data._problems import Problems, existing_file, existing_folder, some
 from sfumato.data._records import Record, RecordsError
+from sfumato.errors import reading
 from sfumato.media import read_image
 
 Root = str | os.PathLike[str]
@@ -90,6 +91,7 @@ class PoseRecords:
         return (self[index] for index in range(len(self)))
 
 
+@reading("annotations in the layout of COCO", RecordsError)
 def coco_keypoints(
     root: Root,
     part: str = "val2017",
@@ -106,6 +108,7 @@ def coco_keypoints(
     return _coco_style(listing, images, joints, per_person)
 
 
+@reading("annotations in the layout of COCO", RecordsError)
 def human_art(
     root: Root,
     part: str = "training",
@@ -206,6 +209,7 @@ def box_of(joints: Joints, margin: float = 0.05) -> tuple[float, float, float, f
     return float(left), float(top), float(width), float(height)
 
 
+@reading("LSP as it is published", RecordsError)
 def lsp(
     root: Root,
     part: str | None = "train",
@@ -262,6 +266,7 @@ def _lsp_joints(folder: Path) -> npt.NDArray[Any]:
     return array
 
 
+@reading("LSP as it is published", RecordsError)
 def lsp_visibility(root: Root, visible: int | None = None) -> npt.NDArray[np.bool_]:
     """(pictures, 14) True where a joint can be seen.
 
@@ -273,6 +278,7 @@ def lsp_visibility(root: Root, visible: int | None = None) -> npt.NDArray[np.boo
     return np.asarray(flag == seen_flag)
 
 
+@reading("MPII as it is published", RecordsError)
 def mpii(
     root: Root,
     part: str = "train",

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sfumato.data._problems import Problems, existing_file, existing_folder, some
 from sfumato.data._records import Record, RecordsError
 from sfumato.data._videos import Sampling, VideoItem, VideoRecords
+from sfumato.errors import reading
 from sfumato.media import read_image
 
 # Largest value of each attribute of PA-HMDB51 (Wu et al. 2020); 0 is "cannot be told". Several
@@ -46,6 +47,7 @@ class PrivacyAnnotations(Mapping[str, Mapping[str, npt.NDArray[np.int64]]]):
         return {attribute: int(values.max()) for attribute, values in self[name].items()}
 
 
+@reading("PA-HMDB51 as it is published", RecordsError)
 def pa_hmdb51(folder: str | os.PathLike[str]) -> PrivacyAnnotations:
     """``CLASS.json`` files: for each video and attribute, spans [first, last, value] of frames.
 
@@ -96,6 +98,7 @@ def _frames(
     return np.maximum(frames, 0)
 
 
+@reading("PA-HMDB51 as it is published", RecordsError)
 def pa_hmdb51_videos(
     videos: str | os.PathLike[str],
     annotations: str | os.PathLike[str],
@@ -140,6 +143,7 @@ class Vispr:
         return (self[index] for index in range(len(self)))
 
 
+@reading("VISPR as it is published", RecordsError)
 def vispr(root: str | os.PathLike[str], part: str = "train") -> Vispr:
     """``attributes.tsv`` and, for each picture, ``train2017/ID.json`` (or annotations/train2017).
 
@@ -149,7 +153,11 @@ def vispr(root: str | os.PathLike[str], part: str = "train") -> Vispr:
         raise RecordsError(f"Expected part train, val or test, got {part!r}.")
     folder = existing_folder(root, "VISPR")
     table = existing_file(folder / "attributes.tsv", "the attributes of VISPR")
-    classes = [found for line in table.read_text().splitlines() if (found := _attribute(line))]
+    classes = [
+        found
+        for line in table.read_text(encoding="utf-8").splitlines()
+        if (found := _attribute(line))
+    ]
     if not classes:
         raise RecordsError("Expected attributes like a4_gender in attributes.tsv, got none.")
     notes = next(

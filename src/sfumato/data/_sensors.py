@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from sfumato.data._problems import Problems, existing_file, existing_folder, some
 from sfumato.data._records import ArrayRecords, RecordsError
+from sfumato.errors import reading
 
 Floats = npt.NDArray[np.float32]
 _MOTION_ACTIVITIES = ("dws", "ups", "wlk", "jog", "std", "sit")
@@ -41,6 +42,7 @@ def magnitudes(signal: Floats) -> Floats:
     return np.asarray(np.linalg.norm(triples, axis=2), dtype=np.float32)
 
 
+@reading("MotionSense as it is published", RecordsError)
 def motion_sense(
     root: str | os.PathLike[str],
     part: str = "train",
@@ -90,12 +92,12 @@ def motion_sense(
 
 
 def _motion_sexes(path: Path) -> dict[int, int]:
-    with open(path, newline="") as stream:
+    with open(path, encoding="utf-8", newline="") as stream:
         return {int(row["code"]): int(row["gender"]) for row in csv.DictReader(stream)}
 
 
 def _motion_signal(path: Path) -> Floats:
-    with open(path, newline="") as stream:
+    with open(path, encoding="utf-8", newline="") as stream:
         reader = csv.reader(stream)
         header = next(reader)
         wanted = [
@@ -107,6 +109,7 @@ def _motion_signal(path: Path) -> Floats:
         return np.array([[float(row[c]) for c in columns] for row in reader], dtype=np.float32)
 
 
+@reading("SisFall as it is published", RecordsError)
 def sisfall(
     root: str | os.PathLike[str],
     *,
@@ -145,7 +148,7 @@ def _kept(subject: str, subjects: tuple[str, ...] | None) -> bool:
 def _sisfall_subjects(folder: Path) -> dict[str, str]:
     table = folder / "subjects.csv"
     if table.is_file():
-        with open(table, newline="") as stream:
+        with open(table, encoding="utf-8", newline="") as stream:
             return {row["subject"]: row["sex"].strip() for row in csv.DictReader(stream)}
     readme = existing_file(folder / "Readme.txt", "sex and age of SisFall's subjects")
     text = readme.read_text(encoding="latin-1")
@@ -168,7 +171,7 @@ def _sisfall_text(
         activity, subject, _ = path.stem.split("_")
         if activity not in _SISFALL_ACTIVITIES:
             continue
-        lines = path.read_text().replace(";", "").splitlines()
+        lines = path.read_text(encoding="utf-8").replace(";", "").splitlines()
         values = [[float(v) for v in line.split(",")[:6]] for line in lines if line.strip()]
         if not values or {len(row) for row in values} != {6}:
             problems.add("Expected nine numbers in every line of a recording: left out.")

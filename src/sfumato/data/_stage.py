@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.data._records import ArrayRecords, Record, RecordsError
+from sfumato.errors import reading
 from sfumato.media import read_frames
 from sfumato.stage import INDEX_NAME, Performance, Staging, make_records
 
@@ -33,6 +34,7 @@ def staged(
 class StagedFolder:
     """Records of a written staging, read when they are asked for."""
 
+    @reading("a folder written by sfumato stage make", RecordsError)
     def __init__(self, folder: str | os.PathLike[str], split: str | None = None) -> None:
         self._folder = Path(folder)
         index = self._folder / INDEX_NAME
@@ -72,6 +74,7 @@ class StagedFolder:
             },
         )
 
+    @reading("a folder written by sfumato stage make", RecordsError)
     def truth(self, index: int) -> dict[str, Any]:
         """Everything known about a clip: mask, alpha, depth, joints, pixels, empty."""
         with np.load(self._folder / self._rows[index]["truth"], allow_pickle=False) as stored:

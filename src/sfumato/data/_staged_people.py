@@ -11,7 +11,8 @@ import numpy as np
 from sfumato.data._joints import LSP, translate, vocabulary
 from sfumato.data._pose import box_of
 from sfumato.data._problems import Problems
-from sfumato.data._records import ArrayRecords
+from sfumato.data._records import ArrayRecords, RecordsError
+from sfumato.errors import reading
 from sfumato.files import atomic_output
 from sfumato.stage import JOINTS, posed_people
 
@@ -41,6 +42,7 @@ class StagedPeople(ArrayRecords):
         self.joints, self.problems = vocabulary(joints), Problems()
 
 
+@reading("staged people as sfumato wrote them", RecordsError)
 def staged_people(
     count: int,
     *,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sfumato.data._problems import Problems, existing_folder, some
 from sfumato.data._records import Record, RecordsError
+from sfumato.errors import reading
 from sfumato.media import open_sequence, open_video, read_frames
 
 VIDEO_SUFFIXES = frozenset({".avi", ".mp4", ".mkv", ".mov", ".webm", ".mpg", ".mpeg", ".m4v"})
@@ -186,6 +187,7 @@ def _count(path: str | os.PathLike[str], tolerant: bool) -> int:
         return sum(1 for _ in video)
 
 
+@reading("a mask that belongs to its video", RecordsError)
 def _mask(
     path: Path, x: npt.NDArray[np.uint8], places: npt.NDArray[np.int64] | None
 ) -> npt.NDArray[np.bool_]:
@@ -241,6 +243,7 @@ def mask_beside(folder: Path, relative: Path) -> Path | None:
     return None
 
 
+@reading("a mask that belongs to its video", RecordsError)
 def video_folder(
     root: str | os.PathLike[str],
     masks: str | os.PathLike[str] | None = None,

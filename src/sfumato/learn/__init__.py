@@ -1,9 +1,34 @@
 """Training with a promise: the private step, its switches, plans and the trainer."""
 
 from sfumato.learn._checkpoint import CheckpointError
-from sfumato.learn._clipped import clipped_gradient
-from sfumato.learn._config import ConfigError, TrainConfig, parse_config, read_config
-from sfumato.learn._features import (
+from sfumato.learn._held_out import HeldOutError
+from sfumato.learn._methods import METHODS, PRESETS, Method, MethodError, Preset, plan_for
+from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule, Sgd
+from sfumato.learn._plan import Plan, PlanError
+from sfumato.learn._pose import PoseLoss, SkeletonFinder
+from sfumato.learn._projector import Projector, ProjectorError, Subspace
+from sfumato.learn._saved import save_model
+from sfumato.learn._scores import Scores
+from sfumato.learn._starting_weights import StartingWeights, StartingWeightsError, Training
+from sfumato.learn._trainer import Progress, Run, Spend, TrainingError, cross_entropy, train
+from sfumato.learn.config._job import Job, describe, make_job, run_job, together, words
+from sfumato.learn.config._pose_job import read_skeleton_finder
+from sfumato.learn.config._schema import ConfigError, TrainConfig, parse_config, read_config
+from sfumato.learn.config._synthetic import moving_squares
+from sfumato.learn.engine._clipped import clipped_gradient
+from sfumato.learn.engine._heap import keep_freed_memory
+from sfumato.learn.engine._probe import RouteChoice, route_of
+from sfumato.learn.engine._sampling import OwnersError
+from sfumato.learn.engine._speed import Route, Speed, SpeedError
+from sfumato.learn.engine._validate import (
+    BatchNormError,
+    ChangingBufferError,
+    LossError,
+    MixedRecordsError,
+    ModelError,
+    ReducedLossError,
+)
+from sfumato.learn.views._feature_maps import (
     FEATURE_MAPS,
     Blur,
     FeatureMap,
@@ -12,31 +37,8 @@ from sfumato.learn._features import (
     LowFrequency,
     Pixelate,
 )
-from sfumato.learn._heap import keep_freed_memory
-from sfumato.learn._job import Job, describe, make_job, run_job, together, words
-from sfumato.learn._methods import METHODS, PRESETS, Method, MethodError, Preset, plan_for
-from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule, Sgd
-from sfumato.learn._plan import Plan, PlanError
-from sfumato.learn._pose import PoseLoss, SkeletonFinder
-from sfumato.learn._pose_job import read_skeleton_finder
-from sfumato.learn._prepare import AsIs, Pictures, Preparation, PreparationError, VideoClips
-from sfumato.learn._probe import RouteChoice, route_of
-from sfumato.learn._projector import Projector, ProjectorError, Subspace
-from sfumato.learn._sampling import OwnersError
-from sfumato.learn._saved import save_model
-from sfumato.learn._scores import Scores
-from sfumato.learn._speed import Route, Speed, SpeedError
-from sfumato.learn._synthetic import moving_squares
-from sfumato.learn._trainer import Progress, Run, TrainingError, cross_entropy, train
-from sfumato.learn._validate import (
-    BatchNormError,
-    ChangingBufferError,
-    LossError,
-    MixedRecordsError,
-    ModelError,
-    ReducedLossError,
-)
-from sfumato.learn._views import BLANK, MaskedPixels, PublicView, ViewError, blanked
+from sfumato.learn.views._prepare import AsIs, Pictures, Preparation, PreparationError, VideoClips
+from sfumato.learn.views._public_view import BLANK, MaskedPixels, PublicView, ViewError, blanked
 
 __all__ = [
     "BLANK",
@@ -52,6 +54,7 @@ __all__ = [
     "ConfigError",
     "FeatureMap",
     "FeatureMapError",
+    "HeldOutError",
     "Invertibility",
     "Job",
     "LossError",
@@ -86,8 +89,12 @@ __all__ = [
     "SkeletonFinder",
     "Speed",
     "SpeedError",
+    "Spend",
+    "StartingWeights",
+    "StartingWeightsError",
     "Subspace",
     "TrainConfig",
+    "Training",
     "TrainingError",
     "VideoClips",
     "ViewError",

@@ -1,8 +1,10 @@
 """Checkpoints that survive SIGKILL at any point and never allow one noisy step too many.
 
 A checkpoint is one safetensors file, replaced in one step, with its state as JSON in the header: no
-generator, no key, no data. Beside it a journal counts every noisy step *before* it is taken. A
-resumed run spends what the journal has left, so steps that were taken but lost are not repeated.
+generator, no key, no data. Beside it a journal names the run by a random id (R20), says what cannot
+change while it lasts (plan, starting weights, and that it was ever seeded), and counts every noisy
+step *before* it is taken. A resumed run spends what the journal has left, so steps that were taken
+but lost are not repeated. Both files are readable by the owner alone, from their first byte on.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from torch import Tensor
 
 from sfumato.errors import SfumatoError
 from sfumato.files import atomic_output
+from sfumato.privacy import new_run_id
 
-_VERSION = 1
+_VERSION = 2
 _WIDTH = 20
+_SEEDED = "seeded"
 
 
 class CheckpointError(SfumatoError):
@@ -35,6 +39,8 @@ class State:
     """Where a run stands: what a checkpoint holds besides tensors."""
 
     plan: str
+    run: str = ""
+    seeded: bool = False
     updates: int = 0
     spent: int = 0
     starts: int = 0
@@ -56,8 +62,8 @@ class State:
 
 
 def write(target: Path, tensors: dict[str, Tensor], state: State) -> None:
-    """Replace the checkpoint in one step."""
-    with atomic_output(target, force=True) as temporary:
+    """Replace the checkpoint in one step; it shows a model that nobody released, so to nobody else."""
+    with atomic_output(target, force=True, private=True) as temporary:
         plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
         save_file(plain, str(temporary), metadata={"sfumato": state.to_json()})
 
@@ -76,8 +82,25 @@ def read(target: Path) -> tuple[dict[str, Tensor], State]:
     return tensors, State.from_json(metadata["sfumato"])
 
 
+@dataclass
+class Facts:
+    """What a run is and stays, through every resume: its id, its plan and where it started.
+
+    ``seeded`` only ever turns true: a run that was seeded once is not private (R25).
+    """
+
+    plan: str
+    start: str
+    seeded: bool
+    run: str = field(default_factory=new_run_id)
+
+
 class Journal:
-    """How many noisy steps were ever started, locked against a second run."""
+    """One run's id and facts, and how many noisy steps it ever started; locked against a second run.
+
+    The file is a count of fixed width, which is overwritten, and then one line of facts, followed by
+    a line ``seeded`` if a later start was.
+    """
 
     def __init__(self, checkpoint: Path) -> None:
         self._path = checkpoint.with_name(checkpoint.name + ".steps")
@@ -91,22 +114,51 @@ class Journal:
                 "Expected a checkpoint that no other run uses, got one that is locked: two runs "
                 "would spend the budget twice. Stop the other one first."
             ) from None
+        os.fchmod(self._handle, 0o600)
 
-    def spent(self) -> int | None:
-        """Steps started so far; None when the journal is new."""
-        text = os.pread(self._handle, _WIDTH, 0).decode()
-        if not text:
+    def facts(self) -> Facts | None:
+        """Which run this is; None when the journal is new."""
+        count, *lines = self._text().split("\n")
+        if not count and not lines:
             return None
-        if not text.isdigit():
-            raise CheckpointError(
-                "Expected a count of steps in the journal, got something else: the budget spent is "
-                "unknown, so this run cannot be resumed."
-            )
-        return int(text)
+        try:
+            facts = Facts(**json.loads(lines[0]))
+        except (IndexError, TypeError, ValueError):
+            raise _damaged() from None
+        if lines[1:] not in ([""], [_SEEDED, ""]):
+            raise _damaged()
+        facts.seeded = facts.seeded or _SEEDED in lines
+        return facts
+
+    def spent(self) -> int:
+        """Steps started so far."""
+        text = self._text()[:_WIDTH]
+        if text and not (len(text) == _WIDTH and text.isdigit()):
+            raise _damaged()
+        return int(text or 0)
+
+    def start(self, facts: Facts) -> None:
+        """Forget whatever was here: a new run, on disk before anything is reserved or drawn for it."""
+        os.ftruncate(self._handle, 0)
+        text = f"{0:0{_WIDTH}d}\n{json.dumps(vars(facts), sort_keys=True)}\n"
+        os.pwrite(self._handle, text.encode(), 0)
+        os.fsync(self._handle)
+
+    def mark_seeded(self) -> None:
+        """From now on, and for ever, this run is not private."""
+        facts = self.facts()
+        if facts is not None and not facts.seeded:
+            end = os.fstat(self._handle).st_size
+            os.pwrite(self._handle, f"{_SEEDED}\n".encode(), end)
+            os.fsync(self._handle)
 
     def begin(self, step: int) -> None:
         """Count a step before it is taken; one write, so a kill leaves the old or the new count."""
         os.pwrite(self._handle, f"{step:0{_WIDTH}d}".encode(), 0)
+
+    def _text(self) -> str:
+        size = os.fstat(self._handle).st_size
+        return os.pread(self._handle, size, 0).decode("ascii", errors="replace")
 
     def __enter__(self) -> Journal:
         return self
@@ -118,3 +170,11 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         os.close(self._handle)
+
+
+def _damaged() -> CheckpointError:
+    return CheckpointError(
+        "Expected a journal that this version of sfumato wrote, got something else: what the run "
+        "spent is unknown, so it cannot be resumed. Start anew (--force); with a ledger, what it "
+        "reserved stays counted."
+    )

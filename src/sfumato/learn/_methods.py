@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.errors import SfumatoError
-from sfumato.learn._features import FeatureMap
 from sfumato.learn._plan import Plan
-from sfumato.learn._views import MaskedPixels
+from sfumato.learn.views._feature_maps import FeatureMap
+from sfumato.learn.views._public_view import MaskedPixels
 from sfumato.privacy import Relation, Unit
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 from typing import Any
 
 from sfumato.errors import SfumatoError
-from sfumato.learn._features import FeatureMap
 from sfumato.learn._projector import Subspace
-from sfumato.learn._views import MaskedPixels, PublicView
+from sfumato.learn.engine._validate import LARGEST_CLIP_NORM, SMALLEST_CLIP_NORM
+from sfumato.learn.views._feature_maps import FeatureMap
+from sfumato.learn.views._public_view import MaskedPixels, PublicView
 from sfumato.privacy import (
     Event,
     Gaussian,
@@ -35,6 +37,12 @@ _UNITS_WITHOUT_VIEW = {UnitKind.RECORD, UnitKind.CLIP, UnitKind.VIDEO, UnitKind.
 
 class PlanError(SfumatoError):
     """A plan whose promise would not be true."""
+
+
+@lru_cache(maxsize=256)
+def _remembered(calibrate: Callable[..., float], *settings: Any) -> float:
+    """The same settings give the same noise, so a plan that is built again costs nothing."""
+    return calibrate(*settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,21 +80,31 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", Relation.parse(self.relation))
         object.__setattr__(self, "unit", Unit.parse(self.unit))
+        for name in ("epsilon", "delta", "clip_norm"):
+            object.__setattr__(self, name, _number(name, getattr(self, name)))
         for name in ("records", "batch", "steps", "clips"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise PlanError(f"Expected {name} as a whole number >= 1, got {value!r}.")
+            object.__setattr__(self, name, int(value))
+        if type(self.unit) is not Unit:
+            raise PlanError(f"Expected a Unit itself, got {type(self.unit).__name__}.")
         if self.batch > self.records:
             raise PlanError(
                 f"Expected a batch of at most {self.records}, the number of "
                 f"{'persons' if self.by_person else 'records'}, got {self.batch}."
             )
-        if isinstance(self.epsilon, bool) or math.isnan(self.epsilon) or self.epsilon < 0:
+        if math.isnan(self.epsilon) or self.epsilon < 0:
             raise PlanError(f"Expected epsilon >= 0 (inf for no privacy), got {self.epsilon!r}.")
         if self.is_private and not 0 < self.delta < 1:
             raise PlanError(f"Expected 0 < delta < 1, got {self.delta!r}.")
         if self.is_private and not (math.isfinite(self.clip_norm) and self.clip_norm > 0):
             raise PlanError(f"Expected a finite clip_norm > 0, got {self.clip_norm!r}.")
+        if self.is_private and not SMALLEST_CLIP_NORM <= self.clip_norm <= LARGEST_CLIP_NORM:
+            raise PlanError(
+                f"Expected a clip_norm between {SMALLEST_CLIP_NORM:g} and {LARGEST_CLIP_NORM:g}, "
+                f"got {self.clip_norm!r}: float32 cannot hold gradients to it. Scale the loss."
+            )
         self._check_view()
         if self.epsilon == 0 and self.public_view is None:
             raise PlanError(
@@ -158,9 +176,10 @@ class Plan:
             relation, accountant = Relation.ADD_REMOVE, "rdp"
         else:
             relation, accountant = self.relation, _ACCOUNTANT
-        return calibrate_dpsgd(
-            self.epsilon, self.delta, self.sampling_rate, self.steps, relation, accountant
-        )
+        return _remembered(
+            calibrate_dpsgd, self.epsilon, self.delta, self.sampling_rate, self.steps, relation,
+            accountant,
+        )  # fmt: skip
 
     @property
     def noise_deviation(self) -> float:
@@ -291,3 +310,32 @@ class Plan:
     @property
     def digest(self) -> str:
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+
+
+def verified(plan: Plan) -> Plan:
+    """The plan built anew from its fields: every number that training uses is derived again here.
+
+    A subclass could override the noise, and Python lets a frozen object be changed; both are refused.
+    """
+    if type(plan) is not Plan:
+        raise PlanError(
+            f"Expected a Plan itself, got {type(plan).__name__}: what a subclass changes would not "
+            "be what the guarantee says. Build a Plan."
+        )
+    kept = vars(plan)
+    own = {field.name for field in fields(Plan)}
+    anew = Plan(**{name: getattr(plan, name) for name in own})
+    for name in kept.keys() - own:  # what a cached property has left
+        if not hasattr(Plan, name) or kept[name] != getattr(anew, name):
+            raise PlanError(
+                f"Expected a plan as it was built, got one whose {name} was changed afterwards: "
+                "build a Plan with the settings that are meant."
+            )
+    return anew
+
+
+def _number(name: str, value: Any) -> float:
+    """A plain float: a subclass could compare otherwise than it counts."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise PlanError(f"Expected {name} as a number, got {value!r}.")
+    return float(value)

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.data import LSP, Crop, pck, torso_size
-from sfumato.learn._prepare import Pictures
 from sfumato.learn._scores import Scores
+from sfumato.learn.views._prepare import Pictures
 from sfumato.models import decode, simcc_loss
 
 _THRESHOLD = 0.2

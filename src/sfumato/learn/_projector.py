@@ -8,7 +8,6 @@ public gradients; the p x p matrix is never formed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from sfumato.data import Record, Records
 from sfumato.errors import SfumatoError
+from sfumato.learn._overlap import Recordings
 
 # Directions whose energy is below this share of the largest are rounding errors.
 _NEGLIGIBLE = 1e-7
@@ -85,12 +85,23 @@ def content_hash(record: Record) -> bytes:
     return digest.digest()
 
 
-def refuse_overlap(public: Iterable[Record], private: Iterable[Record]) -> None:
-    """G3: records used in the clear have no protection, so they may not be private ones."""
-    clear = {content_hash(record) for record in public}
-    shared = sum(content_hash(record) in clear for record in private)
-    if shared:
-        raise ProjectorError(
-            "Expected a public set without private records, got at least one in both: its gradient "
-            "would be used in the clear. Take the projector's set from data that is really public."
-        )
+def refuse_overlap(public: Records, private: Records, *, by_person: bool) -> None:
+    """G3: records used in the clear have no protection, so they may not be private ones.
+
+    With unit person, everything of a person is promised to be: then their owners may not be either.
+    """
+    clear = Recordings(public)
+    for index in range(len(private)):
+        record = private[index]
+        if by_person and clear.owners.intersection(record.owners):
+            raise ProjectorError(
+                "Expected a public set of other people, got at least one who owns records in both: "
+                "with unit person all of theirs is protected, and the public set is used in the "
+                "clear. Take other people's records."
+            )
+        if clear.holds(record):
+            raise ProjectorError(
+                "Expected a public set without private records, got at least one in both: its "
+                "gradient would be used in the clear. Take the projector's set from data that is "
+                "really public."
+            )

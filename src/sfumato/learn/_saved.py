@@ -11,9 +11,10 @@ from typing import Any
 from safetensors.torch import save_file
 
 from sfumato.files import atomic_output, refuse_overwrite, sha256
-from sfumato.learn._plan import Plan
+from sfumato.learn._plan import Plan, verified
+from sfumato.learn._starting_weights import header
 from sfumato.learn._trainer import Run
-from sfumato.privacy import Card, Output, card_path
+from sfumato.privacy import Card, Output, card_path, versions_of
 
 
 def save_model(
@@ -29,13 +30,15 @@ def save_model(
 ) -> Path:
     """Write the model of a finished run as safetensors with its card; returns the card's path.
 
-    The card is there before the model is: a model is never seen without it. ``method``, ``done``
+    The card is there before the model is: a model is never seen without it. The trainings behind the
+    model stand in its own header too, so that a copy without the card carries them. ``method``, ``done``
     and further ``settings`` are what the card says besides the plan.
     """
-    final = Path(target)
+    final, plan = Path(target), verified(plan)
     refuse_overwrite(card_path(final), force=force)
     with atomic_output(final, force=force) as temporary:
-        save_file({n: t.contiguous() for n, t in run.model.state_dict().items()}, str(temporary))
+        tensors = {n: t.contiguous() for n, t in run.model.state_dict().items()}
+        save_file(tensors, str(temporary), metadata=header(run.trainings))
         card = Card(
             method=method or plan.mechanism,
             done=done or f"A model was trained with {plan.mechanism}.",
@@ -50,6 +53,7 @@ def save_model(
                 **(settings or {}),
             },
             temporary_files=temporary_files,
+            versions=versions_of("torch", "safetensors"),
         )  # fmt: skip
         card.write(final, force=force)
     return card_path(final)

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from sfumato.data import Records
-from sfumato.learn._probe import evaluating
-from sfumato.learn._routes import Loss, Rows, forward
-from sfumato.learn._streams import Streams
+from sfumato.learn.engine._independence import evaluating
+from sfumato.learn.engine._routes import Loss, Rows, forward
+from sfumato.learn.engine._streams import Streams
 
 _ROWS_AT_A_TIME = 32
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -15,22 +15,25 @@ from torch import Tensor, nn
 from sfumato.data import Records
 from sfumato.errors import SfumatoError
 from sfumato.learn import _checkpoint as checkpoints
-from sfumato.learn._checkpoint import CheckpointError, Journal, State
-from sfumato.learn._features import FeatureMap, FeatureMapError
+from sfumato.learn._checkpoint import CheckpointError, Facts, Journal, State
+from sfumato.learn._held_out import refuse_shared
 from sfumato.learn._optimizers import Optimizer, Sgd
-from sfumato.learn._plan import Plan
-from sfumato.learn._prepare import AsIs, Preparation
+from sfumato.learn._overlap import digest
+from sfumato.learn._plan import Plan, verified
 from sfumato.learn._projector import refuse_overlap
-from sfumato.learn._routes import Loss
-from sfumato.learn._sampling import records_by_owner
 from sfumato.learn._scores import Scores, score
-from sfumato.learn._speed import Speed
-from sfumato.learn._step import Operator, PrivateStep, units_of
-from sfumato.learn._streams import Streams
-from sfumato.learn._team import Team
-from sfumato.learn._trunk import TrunkCache, open_trunk
-from sfumato.learn._validate import trainable
-from sfumato.privacy import Guarantee, NoGuarantee, Randomness, epsilon_of
+from sfumato.learn._starting_weights import StartingWeights, Training
+from sfumato.learn.engine._ranks import Team
+from sfumato.learn.engine._routes import Loss
+from sfumato.learn.engine._sampling import records_by_owner
+from sfumato.learn.engine._speed import Speed
+from sfumato.learn.engine._step import Operator, PrivateStep, units_of
+from sfumato.learn.engine._streams import Streams
+from sfumato.learn.engine._trunk import TrunkCache, open_trunk
+from sfumato.learn.engine._validate import trainable
+from sfumato.learn.views._feature_maps import FeatureMap, FeatureMapError
+from sfumato.learn.views._prepare import AsIs, Preparation
+from sfumato.privacy import SEEDED, Guarantee, NoGuarantee, Randomness, epsilon_of
 
 _GENERATORS_PER_START = 6
 _LOG = "the operator's own log of private batch sizes and norms"
@@ -63,12 +66,32 @@ class Progress:
 
 @dataclass
 class Run:
-    """A finished training: the model, what may be promised about it, and its public history."""
+    """A finished training: the model, what may be promised about it, and its public history.
+
+    ``trainings`` are all that the model has been through, this one last; ``guarantee`` is about
+    the model, so it covers those before as well.
+    """
 
     model: nn.Module
     guarantee: Guarantee | NoGuarantee
+    trainings: tuple[Training, ...]
     history: list[dict[str, Any]] = field(default_factory=list)
     lost_steps: int = 0
+
+
+class Spend(Protocol):
+    """What counts a training before any noise is drawn (the ledger), and commits it afterwards."""
+
+    def __call__(
+        self,
+        promise: Guarantee | NoGuarantee,
+        run: str,
+        *,
+        draws: bool,
+        earlier: tuple[Training, ...],
+    ) -> contextlib.AbstractContextManager[object]:
+        """``run`` is the id in the run's journal, ``draws`` is False when nothing is left to draw,
+        and ``earlier`` are the trainings of the starting weights, which are counted too."""
 
 
 def cross_entropy(output: Tensor, y: Tensor) -> Tensor:
@@ -85,6 +108,7 @@ def train(
     optimizer: Optimizer = Sgd(),  # noqa: B008 - frozen
     checkpoint: str | Path | None = None,
     resume: bool = False,
+    force: bool = False,
     checkpoint_every: int = 50,
     loss: Loss = cross_entropy,
     prepare: Preparation = AsIs(),  # noqa: B008 - frozen
@@ -95,28 +119,52 @@ def train(
     show_private_loss: bool = False,
     shared_records: str = "refuse",
     randomness: Randomness | None = None,
+    start: StartingWeights = StartingWeights(),  # noqa: B008 - frozen
+    what_a_record_is: str = "",
+    spend: Spend | None = None,
 ) -> Run:
     """Train ``model`` on ``records`` as ``plan`` says; the model is changed in place.
 
     Only public things leave: the noised parameters, held-out scores, public loss, the step count.
     Private batch sizes and norms go to ``operator`` alone, and the private loss is shown with
-    ``show_private_loss`` alone; both are off by default and named in the guarantee when on. With ``checkpoint`` a run survives SIGKILL: call again with
-    ``resume=True``. ``randomness`` with a seed marks the run as not private.
+    ``show_private_loss`` alone; both are off by default and named in the guarantee when on.
+
+    With ``checkpoint`` a run survives SIGKILL: call again with ``resume=True``. ``force`` throws
+    away an earlier run's checkpoint instead: a new run, with an id and a reservation of its own.
+    ``randomness`` with a seed marks the run as not private, through every resume. ``start`` says
+    where the model's parameters come from; unsaid, the guarantee assumes that they saw none of
+    these records. ``spend`` is entered before any noise is drawn and left before this returns.
     """
-    team = Team()
+    plan, team = verified(plan), Team()
     source = randomness or Randomness()
     _check(plan, records, checkpoint_every)
+    start.together(plan.guarantee, what_a_record_is)
+    if team.size > 1:
+        team.check_alike(plan.digest.encode() + digest(records))
     if plan.projector is not None:
-        refuse_overlap(
-            (plan.projector.public[i] for i in range(len(plan.projector.public))),
-            (records[i] for i in range(len(records))),
-        )
+        refuse_overlap(plan.projector.public, records, by_person=plan.by_person)
+    if held_out is not None:
+        refuse_shared(held_out, records, by_person=plan.by_person)
     owners = None
     if plan.by_person:
         owners = records_by_owner(records, most=plan.unit.max_records, shared=shared_records)
     with contextlib.ExitStack() as stack:
         path = None if checkpoint is None else Path(checkpoint)
-        journal, state, memory = _begin(stack, model, plan, path, resume, team)
+        facts = Facts(plan.digest, start.identity, not source.private)
+        anew = force and not resume
+        journal, state, memory = _begin(stack, model, facts, path, resume, anew, team)
+        own = replace(plan.guarantee, randomness=SEEDED) if state.seeded else plan.guarantee
+        if spend is not None and team.leads:
+            left = state.spent < plan.steps
+            stack.enter_context(
+                spend(start.alone(own), state.run, draws=left, earlier=start.counted)
+            )
+        # only now: a budget that refuses this start leaves the run before it as it was
+        if anew and path is not None and journal is not None:
+            path.unlink(missing_ok=True)
+            journal.start(facts)
+        if state.seeded and journal is not None:
+            journal.mark_seeded()
         for _ in range(_GENERATORS_PER_START * state.starts if not source.private else 0):
             source.generator()  # a seeded run that resumes must not repeat its noise either
         state.starts += 1
@@ -145,7 +193,7 @@ def train(
             last = state.spent == plan.steps
             shown = Progress(state.spent, plan.steps)
             if state.spent % every == 0 or last:
-                shown = _look(model, plan, state.spent, streams, held_out, loss)
+                shown = _look(model, plan, state.spent, streams, held_out, loss, start)
                 state.history.append(_row(shown, public_loss))
             shown = replace(
                 shown, rate=rate, public_loss=public_loss, private_loss=told[-1] if told else None
@@ -155,7 +203,9 @@ def train(
                 checkpoints.write(path, {**_named(model), **_prefixed(memory)}, state)
             if progress is not None and team.leads:
                 progress(shown)
-    return Run(model, _promise(plan, source, held_out, state.disclosed, cache), state.history, lost)
+    own = _with_gaps(own, held_out, state.disclosed, cache)
+    made = (*start.trainings, Training(state.run, start.alone(own), what_a_record_is))
+    return Run(model, start.together(own, what_a_record_is), made, state.history, lost)
 
 
 def _check(plan: Plan, records: Records, checkpoint_every: int) -> None:
@@ -163,6 +213,13 @@ def _check(plan: Plan, records: Records, checkpoint_every: int) -> None:
         raise TrainingError("Expected at least one record, got none.")
     if checkpoint_every < 1:
         raise TrainingError(f"Expected checkpoint_every >= 1, got {checkpoint_every}.")
+    promise = plan.guarantee
+    if plan.is_private and isinstance(promise, Guarantee) and promise.epsilon < plan.epsilon / 2:
+        # noise is calibrated to a few parts in 10 000: so far off, one of the two is wrong
+        raise TrainingError(
+            f"Expected about epsilon {plan.epsilon:g} from noise that was calibrated to it, got "
+            f"{promise.epsilon:g} from the accountant: nothing was trained. Please report this."
+        )
     if isinstance(plan.public_view, FeatureMap):
         found = plan.public_view.invertibility(records[0].x.shape)
         if found.kept >= 1 and plan.public_view.warning is None:
@@ -175,49 +232,86 @@ def _check(plan: Plan, records: Records, checkpoint_every: int) -> None:
 def _begin(
     stack: contextlib.ExitStack,
     model: nn.Module,
-    plan: Plan,
+    facts: Facts,
     path: Path | None,
     resume: bool,
+    anew: bool,
     team: Team,
 ) -> tuple[Journal | None, State, dict[str, Tensor]]:
-    """A fresh start or an exact continuation; rank 0 alone owns the journal."""
-    state = State(plan.digest)
+    """A fresh start or an exact continuation; rank 0 alone owns the journal.
+
+    ``anew`` looks at nothing that an earlier run left, and leaves it there for now.
+    """
+    state = State(facts.plan, facts.run, facts.seeded)
     memory: dict[str, Tensor] = {}
     if path is None:
         return None, state, memory
-    if not team.leads:
-        journal, spent = None, None
-    else:
-        journal = stack.enter_context(Journal(path))
-        spent = journal.spent()
+    journal, spent = stack.enter_context(Journal(path)) if team.leads else None, 0
+    if anew:
+        return journal, state, memory
     if path.exists() and not resume:
         raise CheckpointError(
             f"Expected no checkpoint at {str(path)!r}, got one: pass resume=True (--resume) to "
             "continue it, or choose another name."
         )
-    if path.exists():
-        tensors, state = checkpoints.read(path)
-        if state.plan != plan.digest:
-            raise CheckpointError(
-                "Expected the plan that the checkpoint was made with, got another: a resumed run "
-                "keeps its promise only with the same plan."
-            )
-        if team.leads and spent is None:
+    if journal is not None:
+        if path.exists() and journal.facts() is None:
             raise CheckpointError(
                 "Expected the journal of steps beside the checkpoint, got none: the budget spent is "
                 "unknown, so this run cannot be resumed."
             )
+        facts, spent = _same_run(journal, facts, resume)
+        state.run, state.seeded = facts.run, facts.seeded
+    if path.exists():
+        tensors, state = checkpoints.read(path)
+        if state.plan != facts.plan:
+            raise _another_plan()
+        if team.leads and state.run != facts.run:
+            raise CheckpointError(
+                "Expected the checkpoint of the run that the journal names, got another run's: the "
+                "budget spent is unknown, so this run cannot be resumed."
+            )
+        state.seeded = state.seeded or facts.seeded
         memory = _load(model, tensors)
-    elif spent is not None and not resume:
+    state.spent = max(state.spent, spent)
+    counts = torch.tensor([state.spent, state.updates, state.starts, state.seeded])
+    team.follow([counts])
+    state.spent, state.updates, state.starts = (int(value) for value in counts[:3])
+    state.seeded = bool(counts[3])
+    return journal, state, memory
+
+
+def _same_run(journal: Journal, facts: Facts, resume: bool) -> tuple[Facts, int]:
+    """The run that goes on here, with its count of steps; a new one where nothing was drawn yet.
+
+    What a run is cannot change while it lasts: its id, its plan and its starting weights; and once
+    seeded, it stays so.
+    """
+    held, spent = journal.facts(), journal.spent()
+    if held is None or (spent == 0 and not resume):
+        journal.start(facts)
+        return facts, 0
+    if not resume:
         raise CheckpointError(
             "Expected no journal of steps, got one: a run that was killed early left it. Pass "
             "resume=True (--resume) to count its steps, or choose another name."
         )
-    state.spent = max(state.spent, spent or 0)
-    counts = torch.tensor([state.spent, state.updates, state.starts])
-    team.follow([counts])
-    state.spent, state.updates, state.starts = (int(value) for value in counts)
-    return journal, state, memory
+    if held.plan != facts.plan:
+        raise _another_plan()
+    if held.start != facts.start:
+        raise CheckpointError(
+            "Expected the starting weights that this run began with, got others, or another word "
+            "about what they saw: a resumed run keeps its promise only with the same."
+        )
+    held.seeded = held.seeded or facts.seeded
+    return held, spent
+
+
+def _another_plan() -> CheckpointError:
+    return CheckpointError(
+        "Expected the plan that the checkpoint was made with, got another: a resumed run keeps its "
+        "promise only with the same plan."
+    )
 
 
 def _update(
@@ -248,11 +342,13 @@ def _look(
     streams: Streams,
     held_out: Records | None,
     loss: Loss,
+    start: StartingWeights,
 ) -> Progress:
-    """Held-out scores and the epsilon spent so far: nothing about the private records."""
+    """Held-out scores and the epsilon of the model so far: nothing about the private records."""
     epsilon = None
     if plan.is_private:
-        epsilon = epsilon_of(plan.event_after(spent), plan.delta, plan.relation, "pld")
+        event = start.before(plan.event_after(spent))
+        epsilon = epsilon_of(event, plan.delta, plan.relation, "pld")
     scores = None if held_out is None else score(model, held_out, streams, loss)
     return Progress(spent, plan.steps, epsilon, scores)
 
@@ -289,18 +385,17 @@ def _load(model: nn.Module, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 
-def _promise(
-    plan: Plan,
-    source: Randomness,
+def _with_gaps(
+    promise: Guarantee | NoGuarantee,
     held_out: Records | None,
     disclosed: list[str],
     cache: TrunkCache | None,
 ) -> Guarantee | NoGuarantee:
-    promise = plan.guarantee
+    """The promise with what this run let out beside the model."""
     more = list(promise.not_covered)
     if held_out is not None:
         more.append("the held-out records, whose accuracy was shown")
     more += disclosed
     if cache is not None and cache.kept:
         more.append("the cache of private features that was kept on disk on purpose")
-    return replace(promise, not_covered=tuple(more), randomness=source.label)
+    return replace(promise, not_covered=tuple(more))

@@ -60,13 +60,19 @@ class Account:
         held = self.reservations.get(request.key)
         if held is None:
             return None
+        if request.run != held.run:
+            raise KeyConflictError(
+                f"The key {request.key!r} of {self.name!r} already stands for another run (entry "
+                f"{held.entry}): resume that run from its own journal, or choose a new key for "
+                "this one, which draws anew and is counted anew."
+            )
         if not request.same_release(held):
             raise KeyConflictError(
                 f"The key {request.key!r} of {self.name!r} already stands for another release "
                 f"({held.mechanism}, entry {held.entry}): resume that job with its own settings, "
                 "or choose a new key for this one."
             )
-        if held.committed:
+        if held.committed and request.draws:
             raise KeyConflictError(
                 f"The release with the key {request.key!r} of {self.name!r} is already committed "
                 f"(entry {held.entry}): drawing noise again would be a second release, which needs "
@@ -165,4 +171,5 @@ def _reservation(entry: Entry, body: dict[str, Any]) -> Reservation:
         event_from_json(promise["event"]) if promise["type"] == "guarantee" else None,
         entry.number,
         entry.digest,
+        run=body.get("run"),
     )

@@ -47,8 +47,8 @@ class Ledger:
     | --- | --- |
     | the total would exceed the budget | ``BudgetExceededError``, nothing recorded |
     | crash between reserve and commit | the budget stays spent |
-    | same key, same release, not committed | the same reservation again, nothing spent twice |
-    | same key, another release; or already committed | ``KeyConflictError`` |
+    | same key, same run, same release, not committed | the same reservation again, nothing spent twice |
+    | same key, another run or release; or already committed | ``KeyConflictError`` |
     | unit or relation differs from the budget's | ``UnitMismatchError`` naming both |
     | no guarantee, or noise from a seed, finite budget | refused unless acknowledged; recorded |
     | an entry was changed, removed or moved | ``TamperedError``, nothing recorded |
@@ -109,16 +109,28 @@ class Ledger:
         promise: Guarantee | NoGuarantee,
         *,
         key: str,
+        run: str | None = None,
         records: str | Collection[str] = ALL,
         acknowledge_no_guarantee: bool = False,
+        draws: bool = True,
     ) -> Reservation:
         """Count a release as spent, or refuse it. Call this before any noise is drawn.
 
-        ``key`` names the job: an interrupted job that comes back with it finds its reservation.
+        ``key`` is the reservation's name in the ledger. ``run`` is the random id of the run
+        (``sfumato.privacy.new_run_id``), written to the run's journal before this is called: a
+        resume of that journal finds its reservation again, and a fresh start, which has another
+        id, never does (R20). Without ``run``, whoever keeps the key answers for using it once.
+        ``draws=False`` says that everything was drawn before: a committed reservation is then found
+        again, so that a run that died between its commit and its output can write the output.
         ``records`` is ``all`` or the declared shards that the release touches.
         """
         request = Request.of(
-            promise, key=key, records=records, acknowledged=acknowledge_no_guarantee
+            promise,
+            key=key,
+            records=records,
+            acknowledged=acknowledge_no_guarantee,
+            run=run,
+            draws=draws,
         )
         book = self._read()
         for attempt in range(_OPTIMISTIC_TRIES + 1):
@@ -133,11 +145,13 @@ class Ledger:
                 if locked_decision and (found := _decide(account, request)):
                     return found
                 if locked_decision or len(account.reservations) == seen:
-                    body = {
+                    body: dict[str, Any] = {
                         "promise": dict(request.promise),
                         "records": plain_records(request.records),
                         "acknowledged_no_guarantee": request.event is None and request.acknowledged,
                     }
+                    if request.run is not None:
+                        body["run"] = request.run
                     self._append(connection, book, dataset, "reserve", request.key, body)
                     return account.reservations[request.key]
         raise AssertionError("the last attempt decides while it holds the lock")
@@ -177,16 +191,20 @@ class Ledger:
         promise: Guarantee | NoGuarantee,
         *,
         key: str,
+        run: str | None = None,
         records: str | Collection[str] = ALL,
         acknowledge_no_guarantee: bool = False,
+        draws: bool = True,
     ) -> Iterator[Reservation]:
         """Reserve before the block, commit after it; if the block raises, the budget stays spent."""
         held = self.reserve(
             dataset,
             promise,
             key=key,
+            run=run,
             records=records,
             acknowledge_no_guarantee=acknowledge_no_guarantee,
+            draws=draws,
         )
         yield held
         self.commit(held)
@@ -214,6 +232,11 @@ class Ledger:
     def find(self, key: str, *, dataset: str | None = None) -> Reservation:
         """The reservation with this key, open or committed."""
         return _held(self._read(), key, dataset)
+
+    def counts(self, dataset: str, run: str) -> bool:
+        """Whether a release of this run is counted against ``dataset`` already."""
+        held = self._read().account(dataset).reservations.values()
+        return any(reservation.run == run for reservation in held)
 
     def show(self, dataset: str) -> Statement:
         """What was allowed, what is spent and what is left."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from sfumato.privacy import Event, Guarantee, NoGuarantee, UnitMismatchError
 # What makes two requests the same release. Sentences may be reworded by a later version of
 # sfumato, and a resumed job must still find its reservation.
 _IDENTITY = ("type", "mechanism", "unit", "relation", "event")
+_RUN_ID = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Reservation:
 
     ``entry`` and ``digest`` are its receipt: they name the entry of the chain that holds it.
     ``records`` is None for all records, else the shards (or the description) that were named.
+    ``run`` is the random id of the one run that may draw under it; None when a person keeps the
+    key (``sfumato ledger reserve``) and answers for that.
     """
 
     dataset: str
@@ -31,6 +35,7 @@ class Reservation:
     entry: int
     digest: str
     committed: bool = False
+    run: str | None = None
 
     @property
     def guaranteed(self) -> bool:
@@ -50,6 +55,7 @@ class Reservation:
             "records": plain_records(self.records),
             "entry": self.entry,
             "digest": self.digest,
+            "run": self.run,
         }
 
 
@@ -62,6 +68,8 @@ class Request:
     event: Event | None
     records: frozenset[str] | None
     acknowledged: bool
+    run: str | None = None
+    draws: bool = True
 
     @classmethod
     def of(
@@ -71,10 +79,19 @@ class Request:
         key: str,
         records: str | Collection[str],
         acknowledged: bool,
+        run: str | None = None,
+        draws: bool = True,
     ) -> Request:
         stored, event = _stored(promise)
-        named = _named_records(records)
-        return cls(checked_name("key", key), stored, event, named, acknowledged)
+        return cls(
+            checked_name("key", key),
+            stored,
+            event,
+            _named_records(records),
+            acknowledged,
+            _checked_run_id(run),
+            draws,
+        )
 
     def check_speaks_of(self, dataset: str, budget: Budget) -> None:
         """Raise unless this release and the budget are about the same thing.
@@ -141,6 +158,16 @@ def _stored(promise: Guarantee | NoGuarantee) -> tuple[dict[str, Any], Event | N
     value = promise.to_json()
     del value["version"]
     return value, None
+
+
+def _checked_run_id(run: str | None) -> str | None:
+    """Refuse whatever two runs could share: a path, a plan's digest, a name (R20)."""
+    if run is not None and (not isinstance(run, str) or not _RUN_ID.fullmatch(run)):
+        raise LedgerError(
+            f"Expected the id of a run as 32 hexadecimal digits drawn at random, got {run!r}: take "
+            "sfumato.privacy.new_run_id() at a fresh start and keep it in the run's journal."
+        )
+    return run
 
 
 def _named_records(records: str | Collection[str]) -> frozenset[str] | None:

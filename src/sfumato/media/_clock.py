@@ -15,6 +15,13 @@ from typing import Any
 
 _MILLISECOND = Fraction(1, 1000)
 _USUAL_RATE = Fraction(25)
+# A protected recording may show one of these, chosen without looking at any recording.
+USUAL_RATES = tuple(
+    sorted(
+        [Fraction(rate) for rate in (1, 2, 5, 8, 10, 12, 15, 20, 24, 25, 30, 48, 50, 60, 100, 120)]
+        + [Fraction(1000 * rate, 1001) for rate in (24, 30, 60)]
+    )
+)
 _FASTEST = 1_000_000
 _FINEST = (1 << 31) - 1
 _LATEST = 1 << 62
@@ -28,6 +35,11 @@ def nominal_rate(stream: Any) -> Fraction:
         if rate and 0 < rate <= _FASTEST:
             return Fraction(rate)
     return _USUAL_RATE
+
+
+def usual_rate(rate: Fraction) -> Fraction:
+    """The usual rate that is nearest by ratio: all that a protected recording tells of its own."""
+    return min(USUAL_RATES, key=lambda usual: max(usual / rate, rate / usual))
 
 
 def on_grid(time: Fraction, rate: Fraction) -> Fraction:

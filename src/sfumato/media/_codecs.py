@@ -23,6 +23,9 @@ class Codec:
 # Without B-frames the order of coding is the order of showing, so the durations that a container
 # derives from coding times are right for variable rates too.
 _IN_ORDER = {"bf": "0"}
+# x264's macroblock tree reads memory that it never wrote, so that what a recording left in memory
+# would decide how coarsely its protected copy is coded.
+_NO_STALE_MEMORY = {"mbtree": "0"}
 _H264_SEI = "filter_units=remove_types=6"  # x264 writes its name and settings there
 
 CODECS = {
@@ -33,7 +36,7 @@ CODECS = {
             "libx264",
             (".mp4", ".mov", ".mkv", ".m4v"),
             False,
-            {"preset": "fast", **_IN_ORDER},
+            {"preset": "fast", **_IN_ORDER, **_NO_STALE_MEMORY},
             _H264_SEI,
         ),
         Codec(
@@ -57,11 +60,27 @@ CODECS = {
 DEFAULT_QUALITY = 18  # x264's constant rate factor; 0 is best, 51 is worst
 
 
-def choose(name: str, target: Path, quality: int | None) -> tuple[Codec, dict[str, str]]:
-    """The codec and its encoder options, or a sentence on what does not fit."""
+def _named(name: str) -> Codec:
     codec = CODECS.get(name)
     if codec is None:
         raise MediaError(f"Expected a codec out of {', '.join(CODECS)}, got {name!r}: choose one.")
+    return codec
+
+
+def video_suffix(source: Path, codec: str) -> str:
+    """The ending of a protected copy: the source's own where the codec writes such files."""
+    suffixes = _named(codec).suffixes
+    return source.suffix.lower() if source.suffix.lower() in suffixes else suffixes[0]
+
+
+def require_video_name(target: Path, codec: str, quality: int | None) -> None:
+    """Raise unless a video can be written under this name with this codec and quality."""
+    choose(codec, target, quality)
+
+
+def choose(name: str, target: Path, quality: int | None) -> tuple[Codec, dict[str, str]]:
+    """The codec and its encoder options, or a sentence on what does not fit."""
+    codec = _named(name)
     if target.suffix.lower() not in codec.suffixes:
         raise MediaError(
             f"Expected an output name ending in {' or '.join(codec.suffixes)} for codec {name}, "

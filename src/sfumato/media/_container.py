@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,21 @@ _FORMATS = (
 )
 
 MAX_PIXELS = 1 << 26  # 8192 x 8192: one RGB frame is at most 192 MiB
+_MOST_PIXELS = 1 << 31
+
+
+def max_pixels() -> int:
+    """The largest picture that is decoded: ``SFUMATO_MAX_PIXELS``, or ``MAX_PIXELS``."""
+    stated = os.environ.get("SFUMATO_MAX_PIXELS", "")
+    if not stated:
+        return MAX_PIXELS
+    if not (stated.isascii() and stated.isdecimal()) or not 0 < int(stated) <= _MOST_PIXELS:
+        raise MediaError(
+            f"Expected SFUMATO_MAX_PIXELS to be a number from 1 to {_MOST_PIXELS}, got {stated!r}: "
+            "correct it or leave it out."
+        )
+    return int(stated)
+
 
 # What PyAV and FFmpeg raise for a bad file. Nothing else is caught: a bug of ours stays visible.
 DECODING_ERRORS = (
@@ -33,6 +49,9 @@ DECODING_ERRORS = (
     MemoryError,
     EOFError,
 )
+
+# Tags that are not UTF-8 must not stop a reading; from PyAV 19 on they never do.
+_ANY_TAGS: Any = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
 
 # Nothing is logged: FFmpeg prints names and tags of the input. Any level but None would also call back
 # into Python from decoder threads, and closing a reader in mid-stream would then wait for ever.
@@ -56,12 +75,12 @@ def open_container(path: Path, kind: str, *, tolerant: bool = False) -> Iterator
     try:
         container = av.open(
             f"file:{path}",
-            metadata_errors="replace",
+            **_ANY_TAGS,
             options={
                 "protocol_whitelist": "file",
                 "format_whitelist": _FORMATS,
                 "max_streams": "64",
-                "max_pixels": str(MAX_PIXELS),
+                "max_pixels": str(max_pixels()),
             },
         )
     except DECODING_ERRORS as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -20,10 +21,28 @@ from sfumato.media._staging import atomic_folder
 
 VIDEO_SUFFIXES = frozenset(
     {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".wmv"}
-    | {".flv", ".3gp", ".ogv", ".mxf", ".gif", ".dv"}
+    | {".flv", ".3gp", ".ogv", ".mxf", ".gif", ".dv", ".m2ts", ".m2t", ".m2v", ".vob", ".f4v"}
+    | {".3g2", ".asf", ".divx", ".ogm", ".nut", ".y4m", ".h264", ".hevc", ".rm"}
+)
+# Pictures of people as likely as any, in formats that are not read here.
+UNREADABLE_SUFFIXES = frozenset(
+    {".heic", ".heif", ".avif", ".jxl", ".jp2", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf"}
+    | {".orf", ".rw2", ".psd", ".exr", ".hdr", ".braw", ".r3d"}
 )
 AUDIO_SUFFIXES = frozenset({".wav", ".flac", ".mp3", ".m4a", ".ogg", ".opus", ".aac"})
 _SUFFIXES = {"video": VIDEO_SUFFIXES, "image": IMAGE_SUFFIXES, "audio": AUDIO_SUFFIXES}
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file or folder that is no part of a listing, and why.
+
+    ``refused`` says that it is a recording all the same, in a format that cannot be read.
+    """
+
+    path: Path
+    reason: str
+    refused: bool = False
 
 
 def list_media(
@@ -34,8 +53,19 @@ def list_media(
 ) -> list[Path]:
     """Media files below ``folder``, told by suffix, in natural order (``f2`` before ``f10``).
 
-    Hidden files and folders are left out, and links that lead outside are not followed.
+    Hidden files and folders are left out, and links that lead outside are not followed;
+    ``survey`` names what is left out.
     """
+    return survey(folder, kinds=kinds, recursive=recursive)[0]
+
+
+def survey(
+    folder: str | os.PathLike[str],
+    *,
+    kinds: tuple[str, ...] = ("video", "image"),
+    recursive: bool = True,
+) -> tuple[list[Path], list[LeftOut]]:
+    """The media files below ``folder`` and everything else there with the reason, in natural order."""
     root = Path(folder)
     if not root.is_dir():
         raise MediaError("Expected a folder, found none there: check the path.")
@@ -44,18 +74,59 @@ def list_media(
         raise MediaError(
             f"Expected kinds out of {', '.join(_SUFFIXES)}, got {unknown[0]!r}: correct it."
         )
-    wanted = frozenset().union(*(_SUFFIXES[kind] for kind in kinds))
     inside = root.resolve()
-    found = []
-    for place, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if recursive and not name.startswith(".")]
-        for name in files:
-            file = Path(place, name)
-            if name.startswith(".") or file.suffix.lower() not in wanted:
-                continue
-            if not file.is_symlink() or file.resolve().is_relative_to(inside):
+    found: list[Path] = []
+    left_out: list[LeftOut] = []
+    for place, folders, files in os.walk(root, onerror=_unreadable):
+        closed = {name: _not_entered(Path(place, name), recursive) for name in folders}
+        left_out += [LeftOut(Path(place, name), why) for name, why in closed.items() if why]
+        folders[:] = [name for name in folders if not closed[name]]
+        for file in (Path(place, name) for name in files):
+            excluded = _not_taken(file, kinds, inside)
+            if excluded is None:
                 found.append(file)
-    return sorted(found, key=lambda file: _natural(file.relative_to(root)))
+            else:
+                left_out.append(excluded)
+    return (
+        sorted(found, key=lambda file: _natural(file.relative_to(root))),
+        sorted(left_out, key=lambda each: _natural(each.path.relative_to(root))),
+    )
+
+
+def _unreadable(error: OSError) -> None:
+    reason = error.strerror or type(error).__name__
+    raise MediaError(
+        f"Expected a folder that can be read throughout, got {reason!r} inside: check permissions."
+    ) from None
+
+
+def _not_entered(folder: Path, recursive: bool) -> str:
+    if folder.name.startswith("."):
+        return "a hidden folder"
+    if folder.is_symlink():
+        return "a link to a folder, which is not followed"
+    return "" if recursive else "a folder within the folder"
+
+
+def _not_taken(file: Path, kinds: tuple[str, ...], inside: Path) -> LeftOut | None:
+    suffix = file.suffix.lower()
+    wanted = any(suffix in _SUFFIXES[kind] for kind in kinds)
+    other = next((kind for kind, suffixes in _SUFFIXES.items() if suffix in suffixes), None)
+    if file.is_symlink() and not file.resolve().is_relative_to(inside):
+        return LeftOut(file, "a link that leads out of the folder")
+    if not file.is_file():
+        return LeftOut(file, "a link that leads nowhere, or no plain file")
+    if file.name.startswith("."):
+        return LeftOut(file, "hidden: its name starts with a dot")
+    if wanted:
+        return None
+    if suffix in UNREADABLE_SUFFIXES:
+        return LeftOut(
+            file, f"{suffix} cannot be read: convert it to PNG, JPEG or MP4", refused=True
+        )
+    if other is not None:
+        return LeftOut(file, f"{other}, where {' or '.join(kinds)} was asked for")
+    return LeftOut(file, "no recording, by the ending of its name")
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:

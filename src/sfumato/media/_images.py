@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import zlib
 from pathlib import Path
 
 import cv2
@@ -11,15 +12,18 @@ import numpy as np
 
 from sfumato.files import atomic_output
 from sfumato.media._colour import over_black, turn
-from sfumato.media._container import MAX_PIXELS
 from sfumato.media._errors import MediaError
 from sfumato.media._info import Image
+from sfumato.media._picture_size import require_bounded
 from sfumato.media._structure import readable_size, require_whole
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"})
+_WRITTEN_SUFFIXES = (".png", ".webp", ".jpg", ".jpeg")
 
 _MAX_BYTES = 1 << 29
 _LOSSLESS_WEBP = 101
+_PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
+_PNG_HEAD = 33  # signature and IHDR, which comes first
 # EXIF tag 274: (transpose, flip rows, flip columns) for the values 1 to 8.
 _EXIF_TURNS = {
     1: (False, False, False),
@@ -37,7 +41,8 @@ def read_image(path: str | os.PathLike[str], *, tolerant: bool = False) -> Image
     """A uint8 (height, width, 3) RGB picture: turned as its EXIF says, transparency as black.
 
     A file that is cut off raises ``MediaError`` unless ``tolerant``; decoders would fill the
-    missing part with grey. Peak memory is about twelve bytes a pixel, at most 2**26 pixels.
+    missing part with grey. The size that the header states is checked before anything is decoded: at
+    most 2**26 pixels, or ``SFUMATO_MAX_PIXELS``. Peak memory is about twelve bytes a pixel.
     """
     file = Path(path)
     size = readable_size(file)
@@ -47,8 +52,8 @@ def read_image(path: str | os.PathLike[str], *, tolerant: bool = False) -> Image
         raise MediaError(
             f"Expected a picture of at most {_MAX_BYTES} bytes, got {size}: scale it down."
         )
+    require_bounded(file)
     encoded = np.fromfile(file, dtype=np.uint8)
-    _refuse_huge(encoded.tobytes()[:32])
     try:
         decoded, kinds, blocks = cv2.imdecodeWithMetadata(encoded, flags=cv2.IMREAD_UNCHANGED)
     except cv2.error:
@@ -65,24 +70,26 @@ def read_image(path: str | os.PathLike[str], *, tolerant: bool = False) -> Image
 
 
 def write_image(
-    path: str | os.PathLike[str], image: Image, *, quality: int = 95, force: bool = False
+    path: str | os.PathLike[str],
+    image: Image,
+    *,
+    quality: int = 95,
+    note: str | None = None,
+    force: bool = False,
 ) -> None:
     """Write RGB pixels and nothing else; the suffix chooses the format.
 
-    PNG and WebP are lossless; ``quality`` (1 to 100) is for JPEG.
+    PNG and WebP are lossless; ``quality`` (1 to 100) is for JPEG. A ``note`` of ASCII letters stands
+    readable inside the file; a released picture has none.
     """
     target = Path(path)
+    require_image_name(target)
     options = {
         ".png": [cv2.IMWRITE_PNG_COMPRESSION, 3],
         ".webp": [cv2.IMWRITE_WEBP_QUALITY, _LOSSLESS_WEBP],
         ".jpg": [cv2.IMWRITE_JPEG_QUALITY, quality],
         ".jpeg": [cv2.IMWRITE_JPEG_QUALITY, quality],
-    }.get(target.suffix.lower())
-    if options is None:
-        raise MediaError(
-            f"Expected an output name ending in .png, .webp or .jpg, got {target.suffix!r}: "
-            "rename the output."
-        )
+    }[target.suffix.lower()]
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
         raise MediaError(
             f"Expected a uint8 image of shape (height, width, 3), got {image.dtype} {image.shape}: "
@@ -101,13 +108,43 @@ def write_image(
         )
     try:
         with atomic_output(target, force=force) as temporary:
-            temporary.write_bytes(encoded.tobytes())
+            written = encoded.tobytes()
+            temporary.write_bytes(written if note is None else _with_note(written, note))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise MediaError(
             f"Expected a folder that can be written, got {reason!r}: check the output folder and "
             "its free space."
         ) from None
+
+
+def _with_note(encoded: bytes, note: str) -> bytes:
+    """The encoded picture with a text that readers of pixels pass over."""
+    text = note.encode("ascii")
+    if encoded.startswith(_PNG):
+        chunk = b"tEXtComment\0" + text
+        block = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+        return encoded[:_PNG_HEAD] + block + encoded[_PNG_HEAD:]
+    if encoded.startswith(_JPEG):
+        return _JPEG + b"\xff\xfe" + struct.pack(">H", len(text) + 2) + text + encoded[2:]
+    chunk = b"NOTE" + struct.pack("<I", len(text)) + text + b"\0" * (len(text) % 2)
+    riff = encoded[8:] + chunk
+    return b"RIFF" + struct.pack("<I", len(riff)) + riff
+
+
+def require_image_name(target: Path) -> None:
+    """Raise unless a picture can be written under this name."""
+    if target.suffix.lower() not in _WRITTEN_SUFFIXES:
+        raise MediaError(
+            f"Expected an output name ending in .png, .webp or .jpg, got {target.suffix!r}: "
+            "rename the output."
+        )
+
+
+def image_suffix(source: Path) -> str:
+    """The ending of a protected copy: the source's own where such files are written, else PNG."""
+    suffix = source.suffix.lower()
+    return suffix if suffix in _WRITTEN_SUFFIXES else ".png"
 
 
 def _rgb(decoded: np.ndarray) -> Image:
@@ -122,22 +159,6 @@ def _rgb(decoded: np.ndarray) -> Image:
     if decoded.shape[2] == 4:
         return over_black(decoded[..., [2, 1, 0, 3]])
     return np.ascontiguousarray(decoded[..., ::-1])
-
-
-def _refuse_huge(head: bytes) -> None:
-    """PNG and BMP state their size up front; JPEG and WebP cannot exceed 65,535 squared, and
-    OpenCV refuses more than 2**30 pixels by itself."""
-    if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
-        width, height = struct.unpack(">II", head[16:24])
-    elif head[:2] == b"BM" and len(head) >= 26:
-        width, height = struct.unpack("<ii", head[18:26])
-    else:
-        return
-    if abs(width * height) > MAX_PIXELS:
-        raise MediaError(
-            f"Expected a picture of at most {MAX_PIXELS} pixels, the file claims {width} x "
-            f"{abs(height)}: scale it down or check that it is sound."
-        )
 
 
 def _exif_orientation(exif: bytes) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sfumato.media._clock import usual_rate
 
 Image = NDArray[np.uint8]
 
@@ -34,6 +36,22 @@ class VideoInfo:
     pixel_aspect: Fraction = Fraction(1)
     codec: str = ""
     pixel_format: str = ""
+
+    def on_usual_grid(self) -> VideoInfo:
+        """The same size at a usual rate, with regular times and square pixels.
+
+        What is left of the timing is one of a few rates: gaps between frames, rate and shape of the
+        pixels of a recording can carry anything, and no noise touches them.
+        """
+        rate = usual_rate(self.rate)
+        return replace(
+            self,
+            rate=rate,
+            time_base=1 / rate,
+            duration=None,
+            variable_rate=False,
+            pixel_aspect=Fraction(1),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

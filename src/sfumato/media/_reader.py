@@ -11,20 +11,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import av
 import av.codec.context
 
 from sfumato.media._clock import Clock, has_variable_rate
 from sfumato.media._colour import degrees, orientation, to_rgb, turn
 from sfumato.media._container import (
     DECODING_ERRORS,
-    MAX_PIXELS,
     cause,
+    max_pixels,
     media_streams,
     open_container,
 )
 from sfumato.media._errors import MediaError
 from sfumato.media._ffv1 import SliceCheck
 from sfumato.media._info import Frame, VideoInfo
+from sfumato.media._pictures import PLACEHOLDER, PictureCount
 
 _LONGEST = 1 << 40  # seconds; a header that claims more claims nothing
 
@@ -33,27 +35,42 @@ _LONGEST = 1 << 40  # seconds; a header that claims more claims nothing
 class Damage:
     """What a tolerant reader passed over; all zero for a sound file.
 
+    ``frames_missing`` are pictures that the file holds and the decoder left out without a word.
     ``times_mended`` may be positive for a sound file too: some containers omit or repeat times.
     """
 
     packets_lost: int = 0
     frames_corrupt: int = 0
+    frames_missing: int = 0
     end_missing: bool = False
     times_mended: int = 0
+
+    def __str__(self) -> str:
+        """What is not as it was recorded, or nothing for a sound file."""
+        losses = (
+            (self.packets_lost, "packets could not be decoded"),
+            (self.frames_corrupt, "frames are corrupt"),
+            (self.frames_missing, "frames were left out by the decoder"),
+            (self.end_missing, "the end is missing"),
+        )
+        return ", ".join(
+            words if count is True else f"{count} {words}" for count, words in losses if count
+        )
 
 
 class VideoReader:
     """Iterates over the frames of a video; memory does not depend on its length.
 
-    A context manager. By default a file that is cut off, has packets that cannot be decoded or
-    pictures that the decoder marks as corrupt raises ``MediaError``: frames are never dropped in
-    silence. With ``tolerant=True`` the reader goes on and counts in ``damage`` what it passed over.
+    A context manager. By default a file that is cut off, has packets that cannot be decoded,
+    pictures that the decoder marks as corrupt or fewer frames than its packets hold raises
+    ``MediaError``: frames are never dropped in silence. With ``tolerant=True`` the reader goes on and counts in ``damage`` what it passed over.
     A reader can be iterated once.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, tolerant: bool = False) -> None:
         self.damage = Damage()
         self._tolerant = tolerant
+        self._read = 0
         self._path = Path(path)
         with ExitStack() as stack:
             opened = open_container(self._path, "video", tolerant=tolerant)
@@ -61,6 +78,10 @@ class VideoReader:
             self._stream = self._prepare(media_streams(self._container, "video")[0])
             ffv1 = self._stream.codec_context.name == "ffv1"
             self._slices = SliceCheck() if ffv1 else None
+            context = self._stream.codec_context
+            self._pictures = PictureCount(
+                context.codec.canonical_name, context.extradata, self._container.format.name
+            )
             self._clock = Clock(self._container.format.name, self._stream)
             self._decoded = self._decode()
             self._next = next(self._decoded, None)
@@ -123,12 +144,13 @@ class VideoReader:
             raise MediaError(
                 "Expected a video codec that FFmpeg knows, got an unknown one: convert the file."
             )
-        if context.width * context.height > MAX_PIXELS:
+        if context.width * context.height > max_pixels():
             raise MediaError(
-                f"Expected frames of at most {MAX_PIXELS} pixels, the file claims "
-                f"{context.width} x {context.height}: scale it down or check that it is sound."
+                f"Expected frames of at most {max_pixels()} pixels, the file claims "
+                f"{context.width} x {context.height}: scale it down, check that it is sound, or "
+                "raise SFUMATO_MAX_PIXELS."
             )
-        context.options = {"max_pixels": str(MAX_PIXELS)}
+        context.options = {"max_pixels": str(max_pixels())}
         if not self._tolerant:
             context.options = {**context.options, "err_detect": "crccheck+explode"}
         # Without this flag pictures after a missing reference vanish and nothing is said.
@@ -138,22 +160,42 @@ class VideoReader:
 
     def _decode(self) -> Generator[Any, None, None]:
         """Decoded frames in display order; every loss is an error or counted."""
-        packets = 0
+        shown = 0
+        interlaced = False
         try:
-            for packet in self._container.demux(self._stream):
-                packets += bool(packet.size)
+            for packet in self._packets():
                 self._clock.sent(packet)
-                yield from self._decode_packet(packet)
+                self._pictures.add(packet)
+                for frame in self._decode_packet(packet):
+                    shown += 1
+                    interlaced |= bool(frame.interlaced_frame)
+                    yield frame
         except DECODING_ERRORS as error:
             self._lose("a file that can be read to its end", cause(error))
             self.damage.end_missing = True
-        if packets < self._stream.frames:
-            self._lose(f"{self._stream.frames} frames as its header says", f"{packets}")
+        if self._read < self._stream.frames:
+            self._lose(f"{self._stream.frames} frames as its header says", f"{self._read}")
             self.damage.end_missing = True
+        left_out = self._pictures.missing(shown, interlaced=interlaced) - self.damage.packets_lost
+        if left_out > 0:
+            self._lose(f"{shown + left_out} frames, as many as its packets hold", f"{shown}")
+            self.damage.frames_missing = left_out
+
+    def _packets(self) -> Iterator[Any]:
+        for packet in self._container.demux(self._stream):
+            self._read += bool(packet.size)
+            if not packet.size and self._pictures.held_back:
+                placeholder = av.Packet(PLACEHOLDER)
+                placeholder.stream = self._stream
+                yield placeholder
+            yield packet
 
     def _decode_packet(self, packet: Any) -> Iterator[Any]:
         if self._slices and packet.size and not self._slices.sound(bytes(packet)):
             self._lose("packets as they were written", "one whose checksum differs")
+            self.damage.frames_corrupt += 1
+        if packet.is_corrupt:
+            self._lose("packets without a gap", "one that its container marks as damaged")
             self.damage.frames_corrupt += 1
         try:
             frames = packet.decode()

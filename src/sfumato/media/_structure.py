@@ -1,13 +1,15 @@
 """Is the file whole? Read from the sizes that containers state about themselves.
 
-Decoders happily stop at the end of a cut-off file and say nothing. A protected copy that silently
-lost its second half is a wrong result, so the outermost boxes are compared with the file's length
-before a byte is decoded.
+Decoders happily stop at the end of a cut-off file and say nothing, or step over a damaged part to
+the next they can read. A protected copy that silently lost its second half is a wrong result, so the
+outermost boxes are compared with the file's length before a byte is decoded; of Matroska and GIF
+every block.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,8 +17,12 @@ from sfumato.media._errors import MediaError
 
 _EBML = b"\x1aE\xdf\xa3"
 _SEGMENT = b"\x18S\x80g"
+_CLUSTER = b"\x1fC\xb6u"
+# timestamp, simple block, block group, position, previous size, silent tracks, CRC, void, encrypted
+_IN_CLUSTER = {b"\xe7", b"\xa3", b"\xa0", b"\xa7", b"\xab", b"XT", b"\xbf", b"\xec", b"\xaf"}
 _JPEG = b"\xff\xd8\xff"
 _PNG = b"\x89PNG\r\n\x1a\n"
+_GIFS = (b"GIF87a", b"GIF89a")
 # First boxes of ISO base media files, old QuickTime files included.
 _ISO_BOXES = {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"styp", b"sidx"}
 _BOXES_AT_MOST = 1_000_000  # a fragmented recording of days has fewer
@@ -37,6 +43,8 @@ def require_whole(path: Path) -> None:
             stated = _trailer(stream, size, b"\xff\xd9")
         elif head[:8] == _PNG:
             stated = _trailer(stream, size, b"IEND")
+        elif head[:6] in _GIFS:
+            stated = _gif_end(stream, size)
         else:
             return
     if stated > size:
@@ -101,7 +109,7 @@ def _riff_end(stream: BinaryIO, size: int) -> int:
 
 
 def _ebml_end(stream: BinaryIO, size: int) -> int:
-    at = 4
+    at, inside = 4, 0
     for identifier in (b"", _SEGMENT):
         stream.seek(at)
         if identifier:
@@ -111,8 +119,77 @@ def _ebml_end(stream: BinaryIO, size: int) -> int:
         length, width = _ebml_length(stream)
         if length is None:  # "unknown": a live recording
             return size
-        at += width + length
+        inside = at + width
+        at = inside + length
+    if at <= size:
+        _walk_segment(stream, inside, at)
     return at
+
+
+def _walk_segment(stream: BinaryIO, start: int, end: int) -> None:
+    """Blocks must fill clusters, and these the segment: a reader steps over what does not fit."""
+    for identifier, at, length in _elements(stream, start, end):
+        if identifier != _CLUSTER:
+            continue
+        for inner, _, _ in _elements(stream, at, at + length):
+            if inner not in _IN_CLUSTER:
+                raise _damaged()
+
+
+def _elements(stream: BinaryIO, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+    """Identifier, place and length of the elements between two places, which they must fill."""
+    at = start
+    while at < end:
+        stream.seek(at)
+        first = stream.read(1)
+        width = 9 - first[0].bit_length() if first else 9
+        if width > 4:
+            raise _damaged()
+        identifier = first + stream.read(width - 1)
+        length, length_width = _ebml_length(stream)
+        if length is None:
+            if identifier == _CLUSTER:  # a live recording states no sizes
+                return
+            raise _damaged()
+        at += width + length_width
+        yield identifier, at, length
+        at += length
+    if at != end:
+        raise _damaged()
+
+
+def _damaged() -> MediaError:
+    return MediaError(
+        "Expected a file whose parts follow each other without a gap, got one that is broken in "
+        "the middle: it is damaged. Fetch it again, or pass tolerant=True to use the frames that "
+        "are left."
+    )
+
+
+def _gif_end(stream: BinaryIO, size: int) -> int:
+    """The place after the trailer: pictures and extensions are chains of blocks that lead there."""
+    stream.seek(10)
+    flags = stream.read(3)[:1]
+    stream.seek(13 + _gif_colours(flags))
+    while kind := stream.read(1):
+        if kind == b";":
+            return stream.tell()
+        if kind == b"!":
+            stream.read(1)
+        elif kind == b",":
+            stream.seek(_gif_colours(stream.read(9)[8:]) + 1, os.SEEK_CUR)
+        else:
+            raise _damaged()
+        while length := stream.read(1):
+            if not length[0]:
+                break
+            stream.seek(length[0], os.SEEK_CUR)
+    return size + 1
+
+
+def _gif_colours(flags: bytes) -> int:
+    """Bytes of the colour table that these flags announce."""
+    return 3 << (flags[0] & 7) + 1 if flags and flags[0] & 0x80 else 0
 
 
 def _ebml_length(stream: BinaryIO) -> tuple[int | None, int]:

@@ -19,7 +19,7 @@ from sfumato.files import atomic_output
 from sfumato.media._clock import on_grid
 from sfumato.media._codecs import choose
 from sfumato.media._colour import colour_matrix
-from sfumato.media._container import DECODING_ERRORS, MAX_PIXELS, cause
+from sfumato.media._container import DECODING_ERRORS, cause, max_pixels
 from sfumato.media._errors import MediaError
 from sfumato.media._info import Image, VideoInfo
 from sfumato.media._sound import SoundTrack
@@ -36,8 +36,8 @@ class VideoWriter:
     ``VideoWriter(path, rate=Fraction(30), size=(width, height))`` states them. Codecs: ``h264``
     (lossy; ``quality`` is x264's constant rate factor, default 18), ``h264rgb`` and ``ffv1`` (both
     give back every byte). Only these two keep public pixels independent of private ones (R8).
-    Nothing of the container's metadata is ever written. Sound is dropped unless
-    ``keep_audio_from`` names a file; kept sound narrows or voids a Guarantee (R14).
+    Nothing of the container's metadata is ever written, but for a ``note`` of one's own. Sound is
+    dropped unless ``keep_audio_from`` names a file; kept sound narrows or voids a Guarantee (R14).
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class VideoWriter:
         codec: str = "h264",
         quality: int | None = None,
         keep_audio_from: str | os.PathLike[str] | None = None,
+        note: str | None = None,
         force: bool = False,
     ) -> None:
         self._path = Path(path)
@@ -62,7 +63,7 @@ class VideoWriter:
         self._step = max(1, round(1 / (self._rate * self.time_base)))
         self._aspect = info.pixel_aspect if info else Fraction(1)
         self._audio_source = keep_audio_from
-        self._force = force
+        self._note, self._force = note, force
         self._stack = ExitStack()
         self._last: int | None = None
         self.frames_written = 0
@@ -122,6 +123,8 @@ class VideoWriter:
             options=self._muxer_options(suffix),
         )
         stack.callback(self._abandon)
+        if self._note is not None:
+            self._container.metadata["comment"] = self._note
         self._stream = self._add_stream()
         self._sound = None
         if self._audio_source is not None:
@@ -254,9 +257,9 @@ def _layout(
             "Expected the info of a reader, or rate= and size=(width, height): pass either."
         )
     width, height = size
-    if rate <= 0 or width < 1 or height < 1 or width * height > MAX_PIXELS:
+    if rate <= 0 or width < 1 or height < 1 or width * height > max_pixels():
         raise MediaError(
-            f"Expected a positive rate and 1 to {MAX_PIXELS} pixels, got rate {rate} and "
+            f"Expected a positive rate and 1 to {max_pixels()} pixels, got rate {rate} and "
             f"{width} x {height}: correct them."
         )
     return Fraction(rate), (width, height)

@@ -178,5 +178,5 @@ def _unit_name(path: list[str]) -> str:
 
 def kinetics400_classes() -> tuple[str, ...]:
     """The 400 class names in the order of the logits."""
-    text = resources.files("sfumato.models").joinpath("kinetics400.txt").read_text()
+    text = resources.files("sfumato.models").joinpath("kinetics400.txt").read_text(encoding="utf-8")
     return tuple(text.splitlines())

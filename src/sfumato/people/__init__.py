@@ -9,15 +9,12 @@ detector)`` follows what it finds; ``people.person_masks`` and ``people.poses`` 
 and landmarks. Each stream declares its ``lookahead`` and carries a ``status`` and a ``review``.
 """
 
-from sfumato.people._box_stream import BoxStream, held_back, track_boxes
 from sfumato.people._boxes import Box, box_mask, hull, iou, suppress, unite
 from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco
 from sfumato.people._contact_sheet import ContactSheet, contact_sheet, draw
-from sfumato.people._litert import threads
-from sfumato.people._mask_stream import MaskStream, TrackedMask, masks_held_back, person_masks
 from sfumato.people._mask_video import MaskVideoWriter, read_mask_video
-from sfumato.people._pose_stream import PoseStream, TrackedPoses, poses
-from sfumato.people._protocols import (
+from sfumato.people.detect._litert import threads
+from sfumato.people.detect._protocols import (
     FaceDetector,
     FaceEmbedder,
     Mask,
@@ -26,7 +23,7 @@ from sfumato.people._protocols import (
     Pose,
     PoseEstimator,
 )
-from sfumato.people._registry import (
+from sfumato.people.detect._registry import (
     detectors,
     face_detector,
     face_embedder,
@@ -35,8 +32,18 @@ from sfumato.people._registry import (
     person_segmenter,
     pose_estimator,
 )
-from sfumato.people._status import NOT_COVERED, DetectorStatus, DoubtfulSpan, OnMiss, Review
-from sfumato.people._tracker import MissedPersonError, TrackedBox, TrackedBoxes
+from sfumato.people.track._box_stream import BoxStream, held_back, track_boxes
+from sfumato.people.track._mask_stream import MaskStream, TrackedMask, masks_held_back, person_masks
+from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, poses
+from sfumato.people.track._status import (
+    NOT_COVERED,
+    DetectorStatus,
+    DoubtfulSpan,
+    OnMiss,
+    Review,
+    runtime_packages,
+)
+from sfumato.people.track._tracker import MissedPersonError, TrackedBox, TrackedBoxes
 
 __all__ = [
     "NOT_COVERED",
@@ -82,6 +89,7 @@ __all__ = [
     "poses",
     "read_coco",
     "read_mask_video",
+    "runtime_packages",
     "suppress",
     "threads",
     "track_boxes",

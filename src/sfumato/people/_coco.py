@@ -17,13 +17,13 @@ from typing import Any
 import cv2
 import numpy as np
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, reading
 from sfumato.files import write_json
 from sfumato.media import Frame
 from sfumato.people._boxes import Box, box_mask
-from sfumato.people._mask_stream import TrackedMask
-from sfumato.people._protocols import Mask
-from sfumato.people._tracker import TrackedBox, TrackedBoxes
+from sfumato.people.detect._protocols import Mask
+from sfumato.people.track._mask_stream import TrackedMask
+from sfumato.people.track._tracker import TrackedBox, TrackedBoxes
 
 _CATEGORIES = {"face": 1, "person": 2}
 
@@ -74,9 +74,11 @@ class CocoWriter:
             }
         )
 
-    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    def write(
+        self, path: str | os.PathLike[str], *, note: str | None = None, force: bool = False
+    ) -> None:
         document = {
-            "info": {"description": "people found by sfumato"},
+            "info": {"description": note or "people found by sfumato"},
             "images": self._images,
             "annotations": self._annotations,
             "categories": [{"id": i, "name": name} for name, i in _CATEGORIES.items()],
@@ -118,20 +120,16 @@ class CocoAnnotations:
         return self.frames[index]
 
 
+@reading("COCO JSON with images and annotations")
 def read_coco(path: str | os.PathLike[str]) -> CocoAnnotations:
     """Read a COCO file; raises a sentence when it is not one."""
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-        return _parse(document)
+        text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise SfumatoError(
             f"Expected a COCO JSON file, but it cannot be opened ({error.strerror}): check its name."
         ) from error
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise SfumatoError(
-            f"Expected COCO JSON with images and annotations, got something else "
-            f"({type(error).__name__}): export it again."
-        ) from error
+    return _parse(json.loads(text))
 
 
 def _parse(document: Any) -> CocoAnnotations:

@@ -11,9 +11,9 @@ import numpy as np
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame, Image
 from sfumato.people._boxes import Box
-from sfumato.people._mask_stream import TrackedMask
-from sfumato.people._pose_stream import TrackedPoses
-from sfumato.people._tracker import TrackedBoxes
+from sfumato.people.track._mask_stream import TrackedMask
+from sfumato.people.track._pose_stream import TrackedPoses
+from sfumato.people.track._tracker import TrackedBoxes
 
 Found = TrackedBoxes | TrackedMask | TrackedPoses
 

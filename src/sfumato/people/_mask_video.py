@@ -11,19 +11,27 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame, VideoInfo, VideoWriter, open_video
-from sfumato.people._mask_stream import TrackedMask
-from sfumato.people._protocols import Mask
+from sfumato.people.detect._protocols import Mask
+from sfumato.people.track._mask_stream import TrackedMask
 
 _HALF = 128
 
 
 class MaskVideoWriter:
-    """Writes masks losslessly (FFV1 in Matroska); a blank frame becomes all white."""
+    """Writes masks losslessly (FFV1 in Matroska); a blank frame becomes all white.
+
+    The ``note`` stands inside the file, as its comment.
+    """
 
     def __init__(
-        self, path: str | os.PathLike[str], info: VideoInfo, *, force: bool = False
+        self,
+        path: str | os.PathLike[str],
+        info: VideoInfo,
+        *,
+        note: str | None = None,
+        force: bool = False,
     ) -> None:
-        self._writer = VideoWriter(path, info, codec="ffv1", force=force)
+        self._writer = VideoWriter(path, info, codec="ffv1", note=note, force=force)
 
     def __enter__(self) -> Self:
         self._writer.__enter__()

@@ -1,21 +1,30 @@
 """Units, relations, events, guarantees and the accounting that connects them. Imports no torch."""
 
-from sfumato.privacy._accounting import (
-    ACCOUNTANTS,
-    delta_of,
-    epsilon_of,
-    gdp_mu,
-    true_positive_bound,
+from sfumato.privacy._card import (
+    Card,
+    CardError,
+    CardFor,
+    NoCardError,
+    Output,
+    card_for,
+    card_path,
+    check_outputs,
+    check_page,
+    checked_card,
+    read_card,
+    versions_of,
 )
-from sfumato.privacy._calibration import (
-    account_dpsgd,
-    calibrate_dpsgd,
-    calibrate_event,
-    calibrate_gaussian,
-    dpsgd_event,
-    dpsgd_schedule,
+from sfumato.privacy._card_words import checklist, officer_view
+from sfumato.privacy._discrete import (
+    DRAWN_EXACTLY,
+    MOST_NOISE_BITS,
+    DiscreteNoise,
+    NoiseKind,
+    choose,
+    coins,
+    least_weight,
+    threshold_of,
 )
-from sfumato.privacy._card import Card, CardError, Output, card_path, check_outputs, read_card
 from sfumato.privacy._events import (
     ApproximateRelease,
     Bounds,
@@ -34,6 +43,7 @@ from sfumato.privacy._events import (
     event_from_json,
 )
 from sfumato.privacy._guarantee import (
+    SEEDED,
     Guarantee,
     GuaranteeError,
     NoGuarantee,
@@ -42,20 +52,51 @@ from sfumato.privacy._guarantee import (
     format_rate,
     promise_from_json,
 )
-from sfumato.privacy._published import PUBLISHED, PublishedSetting, Truth, truths
-from sfumato.privacy._randomness import Randomness
-from sfumato.privacy._terms import AccountingError
+from sfumato.privacy._paths import without_paths
+from sfumato.privacy._private_note import PRIVATE_NOTE, says_private
+from sfumato.privacy._randomness import KeyStream, Randomness, new_run_id
+from sfumato.privacy._registry import registry_entry
+from sfumato.privacy._signature import check_signature
 from sfumato.privacy._units import Relation, Unit, UnitError, UnitKind, UnitMismatchError
+from sfumato.privacy._verify import (
+    VerifiedFolder,
+    has_card_of_its_own,
+    verify_folder,
+    verify_output,
+)
+from sfumato.privacy.accounting._accountant import (
+    ACCOUNTANTS,
+    delta_of,
+    epsilon_of,
+    gdp_mu,
+    true_positive_bound,
+)
+from sfumato.privacy.accounting._calibration import (
+    account_dpsgd,
+    calibrate_dpsgd,
+    calibrate_event,
+    calibrate_gaussian,
+    dpsgd_event,
+    dpsgd_schedule,
+)
+from sfumato.privacy.accounting._published import PUBLISHED, PublishedSetting, Truth, truths
+from sfumato.privacy.accounting._terms import AccountingError
 
 __all__ = [
     "ACCOUNTANTS",
+    "DRAWN_EXACTLY",
+    "MOST_NOISE_BITS",
+    "PRIVATE_NOTE",
     "PUBLISHED",
+    "SEEDED",
     "AccountingError",
     "ApproximateRelease",
     "Bounds",
     "Card",
     "CardError",
+    "CardFor",
     "Composed",
+    "DiscreteNoise",
     "Event",
     "EventError",
     "ExponentialChoice",
@@ -63,9 +104,12 @@ __all__ = [
     "Group",
     "Guarantee",
     "GuaranteeError",
+    "KeyStream",
     "Laplace",
     "NoAccess",
+    "NoCardError",
     "NoGuarantee",
+    "NoiseKind",
     "Output",
     "PoissonSampled",
     "PublishedSetting",
@@ -79,12 +123,20 @@ __all__ = [
     "UnitError",
     "UnitKind",
     "UnitMismatchError",
+    "VerifiedFolder",
     "account_dpsgd",
     "calibrate_dpsgd",
     "calibrate_event",
     "calibrate_gaussian",
+    "card_for",
     "card_path",
     "check_outputs",
+    "check_page",
+    "check_signature",
+    "checked_card",
+    "checklist",
+    "choose",
+    "coins",
     "delta_of",
     "dpsgd_event",
     "dpsgd_schedule",
@@ -94,8 +146,19 @@ __all__ = [
     "format_factor",
     "format_rate",
     "gdp_mu",
+    "has_card_of_its_own",
+    "least_weight",
+    "new_run_id",
+    "officer_view",
     "promise_from_json",
     "read_card",
+    "registry_entry",
+    "says_private",
+    "threshold_of",
     "true_positive_bound",
     "truths",
+    "verify_folder",
+    "verify_output",
+    "versions_of",
+    "without_paths",
 ]

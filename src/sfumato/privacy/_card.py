@@ -1,6 +1,7 @@
 """The privacy card: what stands next to every output, for people and for machines.
 
 A card describes the output and the promise, never the input: no path, name, digest or pixel of it.
+What a signature covers is what is stored in the file, not what this version would write (R21).
 """
 
 from __future__ import annotations
@@ -11,25 +12,42 @@ import math
 import os
 import platform
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sfumato import __version__
 from sfumato.errors import SfumatoError
-from sfumato.files import sha256, write_json, write_text
+from sfumato.files import parse_json, sha256, write_json, write_text
 from sfumato.privacy._guarantee import Guarantee, NoGuarantee, promise_from_json
 
-CARD_VERSION = 1
-_RECORDED_PACKAGES = ("numpy", "torch", "dp-accounting", "av", "opencv-python-headless")
+# 2 added what looked for people and the digest of the readable page
+CARD_VERSION = 2
+_NEW_IN_2 = frozenset({"detectors", "readable"})
+SUFFIX = ".card.json"
+_LARGEST, _DEEPEST = 1 << 24, 100
 _FRACTION = re.compile(r"\d+/\d+")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
+# Words are derived from numbers that may differ between machines by their last shown digit.
+_LAST_DIGIT = 0.02
+# Directions and line ends that make a terminal or an editor show another text than the stored one.
+_MISLEADING = frozenset(
+    "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
 
 
 class CardError(SfumatoError):
     """A card that cannot be written, read or trusted."""
+
+
+class NoCardError(CardError):
+    """No card stands beside an output."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +74,8 @@ class Card:
     """What was done, what it proves, and what it does not.
 
     ``done`` is one sentence in plain words. ``settings`` are the public settings of the run; a value
-    that looks like a path is refused, because names of files and folders name people.
+    that looks like a path is refused, because names of files and folders name people. ``detectors``
+    says what looked for people, ``versions`` what really ran (``versions_of``).
     """
 
     method: str
@@ -69,8 +88,9 @@ class Card:
     post_processing: tuple[str, ...] = ()
     tuning: str = "Not stated: choices made by looking at the private data are not covered."
     temporary_files: tuple[str, ...] = ()
+    detectors: tuple[str, ...] = ()
     created: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
-    versions: Mapping[str, str] = field(default_factory=lambda: _versions())
+    versions: Mapping[str, str] = field(default_factory=lambda: versions_of())
     signature: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
@@ -80,11 +100,46 @@ class Card:
             raise CardError("A card describes at least one output, got none.")
         _refuse_paths("settings", dict(self.settings))
         for output in self.outputs:
-            if output.name != Path(output.name).name:
+            if output.name != Path(output.name).name or output.name in {"", ".", ".."}:
                 raise CardError("An output is named by its file name alone, without folders.")
+        _refuse_control_characters(self._derived)
 
     def body(self) -> dict[str, Any]:
-        """Everything that a signature covers."""
+        """Everything that a signature covers: of a card that was read, what was stored."""
+        return self.stored or {**self._derived, "readable": self.readable}
+
+    @property
+    def stored(self) -> dict[str, Any] | None:
+        """What the file of this card says, but for the signature; None for a card made here."""
+        found: dict[str, Any] | None = self.__dict__.get("_stored")
+        return found
+
+    @property
+    def readable(self) -> str | None:
+        """SHA-256 of the readable page; None on cards of version 1, which do not cover theirs."""
+        if self.stored is not None:
+            found: str | None = self.stored.get("readable")
+            return found
+        return hashlib.sha256(self.page.encode()).hexdigest()
+
+    @cached_property
+    def page(self) -> str:
+        """The readable page as this version writes it."""
+        from sfumato.privacy._card_words import markdown
+
+        return markdown(self)
+
+    @property
+    def says_what_it_stored(self) -> bool:
+        """Whether the stored words are those that this version derives from the promise.
+
+        Versions may say the same better. Where this is false, only derived words may be shown.
+        """
+        words = None if self.stored is None else self.stored["promise_in_words"]
+        return words is None or _same_words(words, str(self.promise))
+
+    @cached_property
+    def _derived(self) -> dict[str, Any]:
         return {
             "schema": "sfumato-card",
             "version": CARD_VERSION,
@@ -99,6 +154,7 @@ class Card:
             "post_processing": list(self.post_processing),
             "tuning": self.tuning,
             "temporary_files": list(self.temporary_files),
+            "detectors": list(self.detectors),
             "created": self.created,
             "versions": dict(self.versions),
         }
@@ -109,52 +165,77 @@ class Card:
             self.body(), sort_keys=True, separators=(",", ":"), allow_nan=False
         ).encode()
 
+    def with_signature(self, signature: Mapping[str, str]) -> Card:
+        """The same card, with what it stored, under a signature."""
+        signed = replace(self, signature=dict(signature))
+        if self.stored is not None:
+            signed.__dict__["_stored"] = self.stored
+        return signed
+
     def to_json(self) -> dict[str, Any]:
         signature = None if self.signature is None else dict(self.signature)
         return {**self.body(), "signature": signature}
 
     @classmethod
     def from_json(cls, value: Any) -> Card:
+        """Read a card; whatever is wrong with it becomes one sentence.
+
+        | card | what happens |
+        | --- | --- |
+        | of version 1 | is read; it names no detectors and does not cover its readable page |
+        | another version, fields missing or unknown, values of another kind | refused |
+        | control characters, or marks that turn the direction of text | refused |
+        | words that do not follow from the promise | refused if this version wrote them |
+        """
         if not isinstance(value, Mapping) or value.get("schema") != "sfumato-card":
             raise CardError("Expected a sfumato privacy card, got another kind of file.")
-        if value.get("version") != CARD_VERSION:
-            raise CardError(f"Expected card version {CARD_VERSION}, got {value.get('version')!r}.")
+        version = value.get("version")
+        if isinstance(version, bool) or version not in (1, CARD_VERSION):
+            raise CardError(f"Expected card version 1 or {CARD_VERSION}, got {version!r}.")
         try:
+            _refuse_control_characters(value)
             card = cls(
-                method=value["method"],
-                done=value["done"],
+                method=_text(value["method"]),
+                done=_text(value["done"]),
                 promise=promise_from_json(value["promise"]),
-                outputs=tuple(Output(**each) for each in value["outputs"]),
-                settings=value["settings"],
-                device=value["device"],
-                model_of_trust=value["model_of_trust"],
-                post_processing=tuple(value["post_processing"]),
-                tuning=value["tuning"],
-                temporary_files=tuple(value["temporary_files"]),
-                created=value["created"],
-                versions=value["versions"],
-                signature=value["signature"],
+                outputs=tuple(_output(each) for each in _list(value["outputs"])),
+                settings=_mapping(value["settings"]),
+                device=_text(value["device"]),
+                model_of_trust=_text(value["model_of_trust"]),
+                post_processing=_texts(value["post_processing"]),
+                tuning=_text(value["tuning"]),
+                temporary_files=_texts(value["temporary_files"]),
+                detectors=() if version == 1 else _texts(value["detectors"]),
+                created=_text(value["created"]),
+                versions={_text(k): _text(v) for k, v in _mapping(value["versions"]).items()},
+                signature=_signature(value["signature"]),
             )
-        except (KeyError, TypeError) as error:
+            if version != 1 and not _DIGEST.fullmatch(_text(value["readable"])):
+                raise ValueError("readable")
+            words = _text(value["promise_in_words"])
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             raise CardError(
-                f"The card is not complete ({type(error).__name__}: {error}): "
-                "it was changed by hand, or written by another version."
+                "Expected a complete card with values of the right kind, got one that lacks some: it "
+                "was changed by hand, or written by another version."
             ) from None
-        if set(value) != set(card.to_json()):
-            raise CardError("The card has fields that this version does not know.")
-        # words may be improved between versions; within one they follow from the promise
-        same_version = card.versions.get("sfumato") == __version__
-        if same_version and value["promise_in_words"] != str(card.promise):
+        known = set(card._derived) | _NEW_IN_2 | {"signature"}
+        if set(value) != (known - _NEW_IN_2 if version == 1 else known):
+            raise CardError("The card has fields that this version does not know, or lacks some.")
+        card.__dict__["_stored"] = {k: v for k, v in value.items() if k != "signature"}
+        own = version == CARD_VERSION and card.versions.get("sfumato") == __version__
+        if own and not _same_words(words, str(card.promise)):
             raise CardError("The card's words and its promise do not agree: it was changed.")
         return card
 
     def write(self, output: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write ``OUTPUT.card.json`` and ``OUTPUT.card.md``; return the former's path."""
-        from sfumato.privacy._card_words import markdown
+        """Write ``OUTPUT.card.json`` and ``OUTPUT.card.md``; return the former's path.
 
+        The page of a card that was read is left as it is: the card's digest is about that one.
+        """
         target = card_path(output)
         write_json(target, self.to_json(), force=force)
-        write_text(target.with_suffix(".md"), markdown(self), force=force)
+        if self.stored is None:
+            write_text(target.with_suffix(".md"), self.page, force=force)
         return target
 
     def for_outputs(self, *paths: str | os.PathLike[str]) -> Card:
@@ -164,37 +245,162 @@ class Card:
 
 def card_path(output: str | os.PathLike[str]) -> Path:
     """Where the card of an output stands."""
-    target = Path(output)
-    return target.with_name(f"{target.name}.card.json")
+    target = _with_a_name(output)
+    return target.with_name(target.name + SUFFIX)
+
+
+def _with_a_name(path: str | os.PathLike[str]) -> Path:
+    """The same path, spelled so that it ends in a name: ``.`` and ``..`` have none."""
+    target = Path(path)
+    return target if target.name not in {"", ".."} else Path(os.path.abspath(target))
+
+
+@dataclass(frozen=True)
+class CardFor:
+    """The one card that speaks for an output: it names it, and lies where it belongs.
+
+    ``output`` is what the card names: the file that was asked about, or the folder around it.
+    """
+
+    card: Card
+    path: Path
+    output: Path
+
+    @cached_property
+    def state(self) -> Literal["agrees", "changed", "absent"]:
+        """Whether every output on the card is there with the content on the card."""
+        present = [each for each in self.card.outputs if (self.path.parent / each.name).exists()]
+        try:
+            for promised in present:
+                _check_output(promised, self.path.parent)
+        except CardError:
+            return "changed"
+        return "agrees" if len(present) == len(self.card.outputs) else "absent"
+
+
+def card_for(path: str | os.PathLike[str]) -> CardFor:
+    """Which card speaks for this file: the one decision behind verify, audit and report (R21).
+
+    ``path`` is an output, something inside a released folder, or a card file. The card must name the
+    output it stands beside; a companion (a public layer) is named by the card of its recording.
+
+    | asked about | what happens |
+    | --- | --- |
+    | an output that is not there | refused, whatever card lies beside its place |
+    | a card that names other files only, signed or not | refused |
+    | a card file whose output is not here | found; its ``state`` is ``absent`` |
+    """
+    asked = _with_a_name(path)
+    if asked.name.endswith(SUFFIX):
+        return _beside(asked.with_name(asked.name.removesuffix(SUFFIX)))
+    if card_path(asked).exists():
+        if not asked.exists():
+            raise CardError(
+                f"Expected an output at {str(path)!r}, found none: the card beside its place says "
+                "nothing about a file that is not there."
+            )
+        return _beside(asked)
+    if not asked.exists():
+        return _beside(asked)  # which says that there is no card
+    for folder in Path(os.path.abspath(asked)).parents:
+        if folder.name and card_path(folder).is_file():
+            return _beside(folder)
+    for file in sorted(asked.parent.glob("*" + SUFFIX)):
+        if (found := _naming(file, asked.name)) is not None:
+            return CardFor(found, file, asked)
+    return _beside(asked)
+
+
+def checked_card(path: str | os.PathLike[str]) -> Card:
+    """The card that speaks for an output, whose content it still describes; raises otherwise."""
+    found = card_for(path)
+    check_outputs(found.card, found.path.parent)
+    return found.card
 
 
 def read_card(path: str | os.PathLike[str]) -> Card:
-    """Read a card file, or the card that stands next to an output."""
-    named = Path(path)
-    target = named if named.name.endswith(".card.json") else card_path(named)
-    try:
-        return Card.from_json(json.loads(target.read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    """The card in a card file, or beside an output. It must name that output, be it there or not."""
+    asked = _with_a_name(path)
+    return _beside(asked.with_name(asked.name.removesuffix(SUFFIX))).card
+
+
+def _beside(output: Path) -> CardFor:
+    file = card_path(output)
+    card = _load(file)
+    if output.name not in {each.name for each in card.outputs}:
+        named = ", ".join(repr(each.name) for each in card.outputs)
         raise CardError(
-            f"Expected a privacy card at {str(target)!r}, found none: "
+            f"The card {file.name!r} speaks for {named}, not for {output.name!r}: it belongs to "
+            "another output, so it says nothing about this one."
+        )
+    return CardFor(card, file, output)
+
+
+def _naming(file: Path, name: str) -> Card | None:
+    """The card in ``file`` if it belongs to its own output and names ``name`` beside it."""
+    try:
+        # a cheap look first: reading a card computes its epsilon again
+        if json.dumps(name, ensure_ascii=False) not in file.read_text(encoding="utf-8"):
+            return None
+        found = _beside(file.with_name(file.name.removesuffix(SUFFIX))).card
+    except (OSError, ValueError, SfumatoError):
+        return None
+    return found if name in {each.name for each in found.outputs} else None
+
+
+def _load(file: Path) -> Card:
+    try:
+        if file.stat().st_size > _LARGEST:
+            raise CardError(f"Expected a card in {file.name!r}, got a file too large for one.")
+        return Card.from_json(parse_json(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise NoCardError(
+            f"Expected a privacy card {file.name!r} beside the output, found none: "
             "an output without its card proves nothing."
         ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise CardError(f"The card at {str(target)!r} is not readable JSON.") from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise CardError(
+            f"Expected a card that can be read in {file.name!r}, got {reason!r}: check it."
+        ) from None
+    except ValueError:
+        raise CardError(
+            f"The card {file.name!r} is not readable JSON: it was changed, or is cut off."
+        ) from None
 
 
 def check_outputs(card: Card, folder: str | os.PathLike[str]) -> None:
     """Raise unless every output named on the card is in ``folder`` with the same content."""
     for promised in card.outputs:
-        path = Path(folder) / promised.name
-        if not path.exists():
+        if not (Path(folder) / promised.name).exists():
             raise CardError(f"The card names the output {promised.name!r}, which is not there.")
-        found = Output.of(path)
-        if found.sha256 != promised.sha256:
-            raise CardError(
-                f"The output {promised.name!r} is not the one on the card: its content has changed "
-                "since, so the card's promise does not hold for it."
-            )
+        _check_output(promised, Path(folder))
+
+
+def _check_output(promised: Output, folder: Path) -> None:
+    if Output.of(folder / promised.name).sha256 != promised.sha256:
+        raise CardError(
+            f"The output {promised.name!r} is not the one on the card: its content has changed "
+            "since, so the card's promise does not hold for it."
+        )
+
+
+def check_page(found: CardFor) -> Literal["agrees", "absent", "not covered"]:
+    """Raise unless the readable page beside a card is the one that was written with it.
+
+    Cards of version 1 do not cover theirs: whatever it says, only the card itself counts.
+    """
+    page = found.path.with_suffix(".md")
+    if found.card.readable is None:
+        return "not covered"
+    if not page.exists():
+        return "absent"
+    if not page.is_file() or sha256(page) != found.card.readable:
+        raise CardError(
+            f"The readable page {page.name!r} is not the one that was written with its card: it was "
+            "changed since. Remove it, and read what sfumato verify prints."
+        )
+    return "agrees"
 
 
 def _digest_folder(folder: Path) -> tuple[str, int]:
@@ -232,11 +438,83 @@ def _refuse_paths(where: str, value: Any) -> None:
             raise CardError(f"Expected plain values in {where}, got {type(value).__name__}.")
 
 
-def _versions() -> dict[str, str]:
+def _refuse_control_characters(value: Any, depth: int = 0) -> None:
+    """Whoever prints a card must not run what somebody else wrote into it."""
+    if depth > _DEEPEST:
+        raise CardError("Expected a card as sfumato writes it, got one that is nested too deeply.")
+    match value:
+        case str():
+            for character in value:
+                if unicodedata.category(character) in {"Cc", "Cs"} or character in _MISLEADING:
+                    raise CardError(
+                        "Expected plain text on the card, got a control character (code "
+                        f"{ord(character):#06x}): it could change what a screen shows. Do not trust "
+                        "a card like this."
+                    )
+        case Mapping():
+            for key, item in value.items():
+                _refuse_control_characters(key, depth + 1)
+                _refuse_control_characters(item, depth + 1)
+        case list() | tuple():
+            for item in value:
+                _refuse_control_characters(item, depth + 1)
+
+
+def _same_words(first: str, second: str) -> bool:
+    """Equal, but for the last digit of a number: another machine may round it the other way."""
+    one, two = _NUMBER.split(first), _NUMBER.split(second)
+    return one[::2] == two[::2] and all(
+        math.isclose(float(a), float(b), rel_tol=_LAST_DIGIT)
+        for a, b in zip(one[1::2], two[1::2], strict=True)
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(_text(each) for each in _list(value))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError
+    return value
+
+
+def _output(value: Any) -> Output:
+    found = _mapping(value)
+    if set(found) != {"name", "sha256", "size"} or not _DIGEST.fullmatch(_text(found["sha256"])):
+        raise ValueError
+    if isinstance(found["size"], bool) or not isinstance(found["size"], int) or found["size"] < 0:
+        raise TypeError
+    return Output(name=_text(found["name"]), sha256=found["sha256"], size=found["size"])
+
+
+def _signature(value: Any) -> dict[str, str] | None:
+    if value is None:
+        return None
+    found = _mapping(value)
+    if set(found) != {"algorithm", "public_key", "value"} or found["algorithm"] != "ed25519":
+        raise ValueError
+    return {name: _text(each) for name, each in found.items()}
+
+
+def versions_of(*packages: str) -> dict[str, str]:
+    """Versions of sfumato, of what computes a promise, and of the ``packages`` that a run used."""
     found = {"sfumato": __version__, "python": platform.python_version()}
-    for package in _RECORDED_PACKAGES:
+    for package in ("numpy", "scipy", *packages):
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            continue
+            found[package] = "unknown"
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sfumato.privacy._card import Card
+from sfumato.privacy._discrete import DRAWN_EXACTLY
 from sfumato.privacy._guarantee import Guarantee, NoGuarantee, format_epsilon, format_rate
 from sfumato.privacy._units import UnitKind
 
@@ -73,8 +74,11 @@ def markdown(card: Card) -> str:
     lines += ["", "## Outputs", "", "| name | bytes | SHA-256 |", "| --- | --- | --- |"]
     lines += [_row(each.name, each.size, f"`{each.sha256}`") for each in card.outputs]
     versions = ", ".join(f"{name} {version}" for name, version in sorted(card.versions.items()))
-    signed = "signed" if card.signature else "not signed"
-    lines += ["", f"Made on {card.created} on {card.device} with {versions}; {signed}.", ""]
+    lines += ["", f"Made on {card.created} on {card.device} with {versions}.", ""]
+    lines += [
+        "`sfumato verify OUTPUT` says whether this page is unchanged, and who signed its card.",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -98,6 +102,13 @@ def _numbers(promise: Guarantee) -> list[str]:
     ]
 
 
+def _floating_point(promise: Guarantee | NoGuarantee) -> str:
+    """Covered only where the promise itself says so; older cards and trainings do not."""
+    if isinstance(promise, Guarantee) and DRAWN_EXACTLY in promise.public:
+        return "Covered: everything random was drawn exactly, from integers."
+    return "Not covered."
+
+
 def checklist(card: Card) -> dict[str, str]:
     """The questions of NIST SP 800-226 and of "How to DP-fy ML", section 5.3."""
     promise = card.promise
@@ -112,9 +123,11 @@ def checklist(card: Card) -> dict[str, str]:
         "Post-processing": "; ".join(card.post_processing) or "None.",
         "Tuning on private data": card.tuning,
         "Temporary files with private content": "; ".join(card.temporary_files) or "None.",
-        "Floating-point attacks on the noise": "Not covered.",
+        "Floating-point attacks on the noise": _floating_point(promise),
         "How to check": "sfumato verify OUTPUT; sfumato audit guarantee CARD",
     }
+    if card.detectors:
+        answers["What looked for people"] = "; ".join(card.detectors)
     if isinstance(promise, NoGuarantee):
         return {"Definition": "None: this method has no proven guarantee.", **answers}
     flavour = "pure" if promise.delta == 0 else "approximate"

@@ -10,10 +10,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from numbers import Real
 from typing import Any, ClassVar
 
 from sfumato.errors import SfumatoError
 from sfumato.privacy._units import Relation
+
+# Wider than any mechanism needs, and narrow enough that squares and products stay finite.
+_LEAST = 1e-100
+_MOST = 1e100
+_MOST_COUNT = 10**15
 
 
 class EventError(SfumatoError):
@@ -65,6 +71,9 @@ class _Additive(Event):
 
     def __post_init__(self) -> None:
         _positive(self.name, "noise_multiplier", self.noise_multiplier)
+        if self.bounds not in set(Bounds):
+            expected = " or ".join(Bounds)
+            raise EventError(f"Expected bounds {expected}, got {self.bounds!r}.")
         object.__setattr__(self, "bounds", Bounds(self.bounds))
 
     def sensitivity(self, relation: Relation) -> float:
@@ -134,11 +143,11 @@ class ApproximateRelease(Event):
     name: ClassVar[str] = "approximate-release"
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
+        if not (is_real(self.epsilon) and 0 <= self.epsilon <= _MOST):
             raise EventError(f"Expected epsilon >= 0 and finite, got {self.epsilon!r}.")
-        if not 0 <= self.delta < 1:
+        if not (is_real(self.delta) and 0 <= self.delta < 1):
             raise EventError(f"Expected 0 <= delta < 1, got {self.delta!r}.")
-        if not self.mechanism:
+        if not isinstance(self.mechanism, str) or not self.mechanism:
             raise EventError("An approximate release names its mechanism, got an empty name.")
 
 
@@ -205,6 +214,8 @@ class Composed(Event):
     name: ClassVar[str] = "composed"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.events, list | tuple):
+            raise EventError(f"Expected a list of events to compose, got {self.events!r}.")
         object.__setattr__(self, "events", tuple(self.events))
         if not self.events:
             raise EventError("Expected at least one event to compose, got none.")
@@ -250,10 +261,11 @@ _EVENTS: dict[str, type[Event]] = {
 
 def event_from_json(value: Mapping[str, Any]) -> Event:
     """Read an event back; an unknown name or field is refused, never guessed."""
-    if not isinstance(value, Mapping) or value.get("kind") not in _EVENTS:
+    named = value.get("kind") if isinstance(value, Mapping) else None
+    if not isinstance(named, str) or named not in _EVENTS:
         known = ", ".join(sorted(_EVENTS))
         raise EventError(f"Expected an event of kind {known}, got {value!r}.")
-    kind = _EVENTS[value["kind"]]
+    kind = _EVENTS[named]
     body = {key: item for key, item in value.items() if key != "kind"}
     expected = {field.name for field in fields(kind)}
     if set(body) != expected:
@@ -278,20 +290,29 @@ def _plain(value: Any) -> Any:
 
 
 def _positive(owner: str, name: str, value: float) -> None:
-    if isinstance(value, bool) or not (math.isfinite(value) and value > 0):
-        raise EventError(f"Expected {name} of a {owner} event > 0 and finite, got {value!r}.")
+    if not (is_real(value) and _LEAST <= value <= _MOST):
+        raise EventError(
+            f"Expected {name} of a {owner} event > 0 and finite (from {_LEAST:g} to {_MOST:g}), "
+            f"got {value!r}."
+        )
 
 
 def _probability(owner: str, name: str, value: float) -> None:
-    if isinstance(value, bool) or not 0 < value <= 1:
+    if not (is_real(value) and _LEAST <= value <= 1):
         raise EventError(f"Expected {name} of a {owner} event in (0, 1], got {value!r}.")
 
 
 def _count(owner: str, name: str, value: int, least: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_COUNT:
         raise EventError(
-            f"Expected {name} of a {owner} event as whole number >= {least}, got {value!r}."
+            f"Expected {name} of a {owner} event as whole number from {least} to {_MOST_COUNT:g}, "
+            f"got {value!r}."
         )
+
+
+def is_real(value: object) -> bool:
+    """A number that is neither a truth value nor NaN (what JSON holds may be anything)."""
+    return not isinstance(value, bool) and isinstance(value, Real) and value == value
 
 
 def _is_event(owner: str, value: object) -> None:

@@ -8,9 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy._accounting import ACCOUNTANTS, epsilon_of, gdp_mu, true_positive_bound
-from sfumato.privacy._events import Composed, Event, Group, NoAccess, event_from_json
+from sfumato.privacy._discrete import DRAWN_EXACTLY
+from sfumato.privacy._events import Composed, Event, Group, NoAccess, event_from_json, is_real
 from sfumato.privacy._units import Relation, Unit, UnitKind, UnitMismatchError
+from sfumato.privacy.accounting._accountant import (
+    ACCOUNTANTS,
+    epsilon_of,
+    gdp_mu,
+    true_positive_bound,
+)
 
 SCHEMA_VERSION = 1
 OS_ENTROPY = "operating system entropy"
@@ -18,6 +24,8 @@ SEEDED = "seeded (not private)"
 
 # A stored epsilon may differ from a recomputed one by the accountant's version, not by more.
 _STORED_TOLERANCE = 1e-6
+_LARGEST = 1e300
+_SMALLEST_SHOWN = 1e-100
 
 
 class GuaranteeError(SfumatoError):
@@ -68,7 +76,7 @@ class Guarantee:
             raise GuaranteeError(
                 f"Expected an accountant out of {', '.join(ACCOUNTANTS)}, got {self.accountant!r}."
             )
-        if isinstance(self.delta, bool) or not 0 <= self.delta < 1:
+        if not is_real(self.delta) or not 0 <= self.delta < 1:
             raise GuaranteeError(f"Expected 0 <= delta < 1, got {self.delta!r}.")
         self.unit.check(self.relation)
         value = epsilon_of(self.event, self.delta, self.relation, self.accountant)
@@ -96,7 +104,26 @@ class Guarantee:
         return true_positive_bound(self.event, false_positive_rate, self.relation)
 
     def for_group(self, size: int, unit: Unit) -> Guarantee:
-        """The same release seen by ``size`` units that change together, stated for ``unit``."""
+        """The same release seen by ``size`` units that change together, stated for ``unit``.
+
+        ``unit`` is what they make up together: a larger one, of which ``size`` small ones are known to be
+        the whole (``Unit.needed_for``). Nothing else can be restated (R23).
+        """
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise GuaranteeError(f"Expected a group of a whole number >= 1 of units, got {size!r}.")
+        unit = Unit.parse(unit)
+        needed = self.unit.needed_for(unit)
+        if needed is None:
+            raise UnitMismatchError(
+                f"A guarantee for {self.unit} says nothing about {unit}, whatever the group: expected "
+                "a unit that so many of them make up (person(m) from record, more frames or pixels), "
+                "or a run with that unit."
+            )
+        if size < needed:
+            raise UnitMismatchError(
+                f"Expected a group of at least {needed}, because {unit} can be that many of "
+                f"{self.unit}, got {size}."
+            )
         return replace(self, event=Group(self.event, size) if size > 1 else self.event, unit=unit)
 
     def compose(self, other: Guarantee, *, delta: float | None = None) -> Guarantee:
@@ -124,7 +151,12 @@ class Guarantee:
             accountant="pld",
             assumptions=tuple(dict.fromkeys(self.assumptions + other.assumptions)),
             not_covered=tuple(dict.fromkeys(self.not_covered + other.not_covered)),
-            public=tuple(dict.fromkeys(self.public + other.public)),
+            public=tuple(
+                said
+                for said in dict.fromkeys(self.public + other.public)
+                # true of both together only where it is true of each
+                if said != DRAWN_EXACTLY or (said in self.public and said in other.public)
+            ),
             randomness=OS_ENTROPY if self.is_private and other.is_private else SEEDED,
         )
 
@@ -198,7 +230,7 @@ class Guarantee:
             mechanism=value["mechanism"],
             unit=Unit.parse(value["unit"]),
             relation=Relation.parse(value["relation"]),
-            delta=value["delta"],
+            delta=_stored_number(value, "delta"),
             event=event_from_json(value["event"]),
             accountant=value["accountant"],
             assumptions=tuple(value["assumptions"]),
@@ -206,10 +238,11 @@ class Guarantee:
             public=tuple(value["public"]),
             randomness=value["randomness"],
         )
-        if value["epsilon"] < made.epsilon * (1 - _STORED_TOLERANCE) - 1e-12:
+        stored = _stored_number(value, "epsilon")
+        if stored < made.epsilon * (1 - _STORED_TOLERANCE) - 1e-12:
             raise GuaranteeError(
-                f"The stored epsilon {value['epsilon']:g} is below {made.epsilon:g}, which its own "
-                "event implies: the file was changed, or written by a faulty version."
+                f"The stored epsilon {stored:g} is below {made.epsilon:g}, which its own event "
+                "implies: the file was changed, or written by a faulty version."
             )
         return made
 
@@ -287,10 +320,16 @@ _GUARANTEE_FIELDS = (_NO_GUARANTEE_FIELDS - {"reason"}) | {
 def promise_from_json(value: Mapping[str, Any]) -> Guarantee | NoGuarantee:
     """Read either kind of promise."""
     kind = value.get("type") if isinstance(value, Mapping) else None
-    if kind == "guarantee":
-        return Guarantee.from_json(value)
-    if kind == "no-guarantee":
-        return NoGuarantee.from_json(value)
+    try:
+        if kind == "guarantee":
+            return Guarantee.from_json(value)
+        if kind == "no-guarantee":
+            return NoGuarantee.from_json(value)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
+        raise GuaranteeError(
+            "Expected a promise with values of the right kind, got others: the file was changed by "
+            "hand, or is not one that sfumato wrote."
+        ) from None
     raise GuaranteeError(f"Expected type guarantee or no-guarantee, got {kind!r}.")
 
 
@@ -306,10 +345,22 @@ def _check_schema(value: Mapping[str, Any], kind: str, keys: frozenset[str]) -> 
         raise GuaranteeError(f"Expected the fields {sorted(keys)}, got {sorted(value)}.")
 
 
+def _stored_number(value: Mapping[str, Any], name: str) -> float:
+    """A number as JSON should hold it: neither NaN nor infinite, not a word, not a truth value."""
+    stored = value[name]
+    if not is_real(stored) or not abs(stored) <= _LARGEST:
+        raise GuaranteeError(
+            f"Expected a finite number as stored {name}, got {stored!r}: the file was changed, or "
+            "written by a faulty version."
+        )
+    return float(stored)
+
+
 def format_epsilon(epsilon: float) -> str:
     """Three significant digits, rounded up: a promise is never rounded in our own favour."""
     if epsilon == 0 or not math.isfinite(epsilon):
         return f"{epsilon:g}"
+    epsilon = max(epsilon, _SMALLEST_SHOWN)
     scale = 10.0 ** (2 - math.floor(math.log10(epsilon)))
     # the tiny allowance keeps 0.5 from becoming 0.501 by binary rounding
     return f"{math.ceil(epsilon * scale * (1 - 1e-9)) / scale:.6g}"

@@ -56,6 +56,15 @@ class Randomness:
         raise TypeError("A source of randomness is not stored: make a fresh one instead.")
 
 
+def new_run_id() -> str:
+    """A name for one run of a job: 128 random bits, kept in the run's journal and nowhere derived.
+
+    Whoever draws noise under it continues that run; a fresh start takes a fresh one (R20). It
+    comes from the operating system even in a seeded run: two runs are two runs.
+    """
+    return secrets.token_hex(_KEY_BITS // 8)
+
+
 class KeyStream:
     """Random bits by the gigabyte: AES-256 in counter mode under one key."""
 

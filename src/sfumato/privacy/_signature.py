@@ -1,9 +1,13 @@
-"""Signing a card with a key file (Ed25519), and checking a signature."""
+"""Signing a card with a key file (Ed25519), and checking a signature.
+
+The signed bytes are the stored card without its signature, as JSON with sorted keys and no spaces.
+Versions before 2 of the card signed what they derived from the promise, and wrote just that: so this
+rule confirms every signature of theirs, and unlike the old one it notices forged words and numbers.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature
@@ -35,7 +39,7 @@ def make_key(path: str | os.PathLike[str], *, force: bool = False) -> Path:
 
 
 def sign(card: Card, key_path: str | os.PathLike[str]) -> Card:
-    """The card with a signature over everything else on it."""
+    """The card with a signature over everything else that is stored on it."""
     try:
         key = serialization.load_pem_private_key(Path(key_path).read_bytes(), password=None)
     except (OSError, ValueError, TypeError):
@@ -50,7 +54,7 @@ def sign(card: Card, key_path: str | os.PathLike[str]) -> Card:
         "public_key": _public_hex(key.public_key()),
         "value": key.sign(card.canonical()).hex(),
     }
-    return replace(card, signature=signature)
+    return card.with_signature(signature)
 
 
 def check_signature(card: Card, public_key: str | os.PathLike[str] | None = None) -> str:
@@ -62,7 +66,7 @@ def check_signature(card: Card, public_key: str | os.PathLike[str] | None = None
         raise CardError("The card is not signed: sign it, or leave out the check of the signature.")
     signer = card.signature.get("public_key", "")
     if public_key is not None:
-        expected = Path(public_key).read_text(encoding="utf-8").strip()
+        expected = _public_key(public_key)
         if signer != expected:
             raise CardError("The card is signed by another key than the one given.")
     try:
@@ -72,7 +76,19 @@ def check_signature(card: Card, public_key: str | os.PathLike[str] | None = None
         raise CardError(
             "The card's signature does not fit its content: the card was changed after signing."
         ) from None
-    return signer
+    return _public_hex(key)
+
+
+def _public_key(path: str | os.PathLike[str]) -> str:
+    try:
+        found = Path(path).read_text(encoding="ascii").strip()
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(found))
+    except (OSError, ValueError):
+        raise CardError(
+            "Expected a public key file as sfumato verify --make-key writes it (KEY.pub), got "
+            "something else: check --key."
+        ) from None
+    return found
 
 
 def _public_hex(key: Ed25519PublicKey) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -173,14 +174,16 @@ class Unit:
             return cls.features(inside)
         if kind is UnitKind.PIXELS:
             pixels = re.fullmatch(
-                r"(\d+)\s*,\s*frames\s*=\s*(\d+)(\s*,\s*inside public mask)?", inside
+                r"(\d{1,15})\s*,\s*frames\s*=\s*(\d{1,15})(\s*,\s*inside public mask)?", inside
             )
             if pixels is None:
                 raise _unknown_unit(value)
             return cls.pixels(
                 int(pixels[1]), frames=int(pixels[2]), inside_public_mask=bool(pixels[3])
             )
-        if inside and (kind not in {UnitKind.FRAME, UnitKind.PERSON} or not inside.isdigit()):
+        if inside and (
+            kind not in {UnitKind.FRAME, UnitKind.PERSON} or not re.fullmatch(r"\d{1,15}", inside)
+        ):
             raise _unknown_unit(value)
         if kind is UnitKind.FRAME:
             return cls.frame(int(inside) if inside else 1)
@@ -250,6 +253,31 @@ class Unit:
     @property
     def has_public_view(self) -> bool:
         return self.kind in {UnitKind.MASKED_TOKENS, UnitKind.FEATURES}
+
+    def needed_for(self, larger: Unit) -> int | None:
+        """How many of this unit make up one ``larger`` unit at most; None if no number is known to.
+
+        A person held to m records is m of them; more frames, or more pixels of more frames, are so many
+        groups of fewer. Nothing is known about frames in a clip, clips in a recording, or records of a
+        person without a limit; and what is private beside a public view never becomes a whole record.
+        """
+        if self == larger:
+            return 1
+        if self.kind is UnitKind.RECORD and larger.kind is UnitKind.PERSON:
+            return larger.max_records
+        if self.kind is not larger.kind or self.kind not in {UnitKind.PIXELS, UnitKind.FRAME}:
+            return None
+        if self.inside_public_mask and not larger.inside_public_mask:
+            return None
+        groups = [
+            -(-many // few)
+            for few, many in (
+                (self.pixel_count, larger.pixel_count),
+                (self.frame_count, larger.frame_count),
+            )
+            if few is not None and many is not None
+        ]
+        return math.prod(groups)
 
     def check(self, relation: Relation) -> None:
         """Raise unless ``relation`` is meaningful for this unit."""

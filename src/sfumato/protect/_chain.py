@@ -58,6 +58,14 @@ class Chain(Method):
             for number, stage in enumerate(self.stages, start=1)
         }
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each for stage in self.stages for each in stage.packages))
+
+    @property
+    def looked(self) -> tuple[tuple[str, str], ...]:
+        return tuple(each for stage in self.stages for each in stage.looked)
+
     def promise(self, shape: Shape) -> Promise:
         promises = [stage.promise(shape) for stage in self.stages]
         # one seeded stage makes the whole chain not private

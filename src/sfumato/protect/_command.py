@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -15,15 +14,27 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.errors import SfumatoError
-from sfumato.media import Frame, MediaError, Outcome, list_media, run_job
-from sfumato.privacy import Guarantee, Unit, UnitKind
+from sfumato.files import refuse_overwrite
+from sfumato.jobs import Outcome, Start, run_job
+from sfumato.media import (
+    IMAGE_SUFFIXES,
+    Frame,
+    MediaError,
+    image_suffix,
+    require_video_name,
+    video_suffix,
+)
+from sfumato.privacy import Unit, new_run_id, promise_from_json
+from sfumato.protect._before_after import Pairs
+from sfumato.protect._covering import covering, covers
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
-from sfumato.protect._notes import Notes, noting, region_of
-from sfumato.protect._pairs import Pairs
 from sfumato.protect._registry import accepts, make
-from sfumato.protect._release import OutputSettings, Spend, narrowed_by_sound, release, shape_of
+from sfumato.protect._release import OutputSettings, Reading, promise_of_release, release, shape_of
+from sfumato.protect._review_exports import Notes, noting, region_of
 
 DEFAULT_DELTA = 1e-5
+# Entered with a promise and the random id of the run before any noise is drawn (R20).
+Spend = Callable[[Promise, str], AbstractContextManager[object]]
 # What a dry run speaks of: it may not open the recording to learn its size.
 NOMINAL = Shape(height=240, width=320, frames=64)
 _FEW = 8  # made-up frames that tell what a frame costs
@@ -44,22 +55,15 @@ class Order:
     names: Literal["random", "keep"] = "random"
     workers: int | None = None
     force: bool = False
-    ledger_key: str | None = None
     notes: Notes = field(default_factory=Notes)
     pairs: Pairs | None = None
 
     @property
     def output(self) -> OutputSettings:
-        return OutputSettings(self.codec, self.quality, self.keep_audio, self.tolerant)
-
-    @property
-    def key(self) -> str:
-        """The ledger's idempotency key: the same job, resumed, finds its reservation again."""
-        if self.ledger_key is not None:
-            return self.ledger_key
-        parts = [self.method, self.settings, asdict(self.output), str(self.target.absolute())]
-        text = json.dumps(parts, sort_keys=True, default=str)
-        return f"protect-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+        keep_names = self.names == "keep" and self.source.is_dir()
+        return OutputSettings(
+            self.codec, self.quality, self.keep_audio, self.tolerant, keep_names=keep_names
+        )
 
 
 @dataclass
@@ -88,9 +92,7 @@ def dry_run_report(order: Order) -> Report:
     """What would be done and proven, with expected time and memory; opens no recording."""
     settings, said = with_defaults(order.method, order.settings)
     method = make(order.method, settings)
-    promise = method.promise(NOMINAL)
-    if order.keep_audio:
-        promise = narrowed_by_sound(promise)
+    promise = promise_of_release(method, order.source, NOMINAL, order.output)
     lines = [
         *said,
         f"Method {method.name}: {method.summary}. Nothing was read or written.",
@@ -153,15 +155,20 @@ def carry_out(order: Order, spend: Spend | None, say: Callable[[str], None]) -> 
 
 def _file(order: Order, settings: dict[str, Any], spend: Spend | None) -> Report:
     method = make(order.method, settings)
-    with noting(method, order.notes, order.source, order.output, force=order.force) as written:
+    reading = Reading()
+    with noting(
+        method, order.notes, order.source, order.target, order.output, force=order.force
+    ) as written:
         promise = release(
             method,
             order.source,
             order.target,
             output=order.output,
             force=order.force,
-            spend=spend,
+            # one file is one run: a fresh start, which nothing resumes
+            spend=None if spend is None else lambda promise: spend(promise, new_run_id()),
             pairs=order.pairs,
+            reading=reading,
         )
     if order.pairs is not None:
         written.words.append(
@@ -170,11 +177,14 @@ def _file(order: Order, settings: dict[str, Any], spend: Spend | None) -> Report
         )
     lines = [f"Wrote {order.target} and its card.", str(promise), *written.words]
     payload = {"outputs": [order.target.name], "failed": 0, "promise": promise.to_json()}
+    if reading.damage:
+        lines.append(_damaged(order.source.name, reading.damage))
+        payload["damage"] = reading.damage
     return Report(payload | written.payload, lines, outputs=[order.target])
 
 
-class _UnfinishedError(Exception):
-    """Leaves the reservation open, so that the next run finds it again."""
+def _damaged(name: str, damage: str) -> str:
+    return f"{name} is damaged ({damage}): what is left of it was protected."
 
 
 def _folder(order: Order, settings: dict[str, Any], spend: Spend | None) -> Report:
@@ -183,74 +193,110 @@ def _folder(order: Order, settings: dict[str, Any], spend: Spend | None) -> Repo
             "Expected one recording for a preview, an export, a review or pairs, got a folder: "
             "protect the recording in question by itself."
         )
+    if order.target.is_file():
+        refuse_overwrite(order.target, force=False)
+    nominal = Path(f"any{video_suffix(order.source, order.codec)}")
+    require_video_name(nominal, order.codec, order.quality)
     job_settings = {"method": order.method, "settings": settings, "output": asdict(order.output)}
-    with suppress(_UnfinishedError), _spent_for_all(order, settings, spend):
-        done = run_job(
-            order.source,
-            order.target,
-            release_item,
-            settings=job_settings,
-            workers=order.workers,
-            force=order.force,
-            names=order.names,
-            suffix=".mkv" if order.codec == "ffv1" else None,
-        )
-        if done.failed:
-            raise _UnfinishedError
+    done = run_job(
+        order.source,
+        order.target,
+        release_item,
+        settings=job_settings,
+        workers=order.workers,
+        force=order.force,
+        names=order.names,
+        suffix=_suffix(order),
+        guard=None if spend is None else _Reservation(order, settings, spend),
+    )
     finished: list[Outcome] = [*done.done, *done.skipped]
     outputs = [each.output for each in finished if each.output is not None]
-    promises = {json.dumps(each.result["promise"], sort_keys=True) for each in done.done}
-    payload = {
+    promises = {json.dumps(each.result["promise"], sort_keys=True) for each in finished}
+    payload: dict[str, Any] = {
         "outputs": sorted(path.name for path in outputs),
         "failed": len(done.failed),
+        "failures": _named(done.failed),
+        "left_out": _named(done.left_out),
+        "damaged": [each for each in _damages(done.done) if each["reason"]],
         "promises": [json.loads(each) for each in sorted(promises)],
     }
-    words = sorted({each.result["words"] for each in done.done})
+    words = sorted({each.result["words"] for each in finished})
+    words += [_damaged(each["name"], each["reason"]) for each in payload["damaged"]]
     return Report(payload, [done.summary(), *words], failed=len(done.failed), outputs=outputs)
+
+
+def _suffix(order: Order) -> Callable[[Path], str]:
+    """The ending of each output: a format that is written here, whatever the source's is."""
+
+    def ending(source: Path) -> str:
+        if source.suffix.lower() in IMAGE_SUFFIXES:
+            return image_suffix(source)
+        return video_suffix(source, order.codec)
+
+    return ending
+
+
+def _named(outcomes: Sequence[Outcome]) -> list[dict[str, str]]:
+    return [{"name": each.source.name, "reason": each.reason} for each in outcomes]
+
+
+def _damages(outcomes: Sequence[Outcome]) -> list[dict[str, str]]:
+    return [{"name": each.source.name, "reason": each.result["damage"]} for each in outcomes]
 
 
 def release_item(source: Path, target: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """One file of a folder job, in a process of its own."""
+    reading = Reading()
     promise = release(
         make(settings["method"], settings["settings"]),
         source,
         target,
         output=OutputSettings(**settings["output"]),
+        reading=reading,
     )
-    return {"promise": promise.to_json(), "words": str(promise)}
+    return {"promise": promise.to_json(), "words": str(promise), **asdict(reading)}
 
 
-def _spent_for_all(
-    order: Order, settings: dict[str, Any], spend: Spend | None
-) -> AbstractContextManager[object]:
-    """One reservation for the folder: its recordings are disjoint, so the weakest promise counts.
+class _Reservation:
+    """One reservation for a folder: its recordings are disjoint, so the weakest promise counts.
 
-    That holds for units inside one recording; a person may be in several, so it is not offered.
+    That holds for units inside one recording, because equal recordings are released once; a person
+    may be in several, so it is not offered. The run's id and what was reserved for it stand in the
+    job's manifest: a resumed job finds its reservation again, and any other job makes its own. What
+    turns out weaker than was reserved is not published under it.
     """
-    if spend is None:
-        return nullcontext()
-    if order.force:
-        raise ProtectError(
-            "Expected a folder to be released once under one entry of the ledger, got --force: "
-            "what was let go already would be released again uncounted. Give a new --key and target."
-        )
-    method = make(order.method, settings)
-    promises: list[Promise] = []
-    for source in list_media(order.source):
-        try:
-            shape = shape_of(source, count=method.needs_length, tolerant=order.tolerant)
-        except MediaError:
-            continue  # the job will say why; nothing of it is released
-        promise = method.promise(shape)
-        promises.append(narrowed_by_sound(promise) if order.keep_audio else promise)
-    if not promises:
-        raise ProtectError("Expected readable recordings in the folder, found none.")
-    return spend(max(promises, key=_weakness))
 
+    def __init__(self, order: Order, settings: dict[str, Any], spend: Spend) -> None:
+        self._order, self._settings, self._spend = order, settings, spend
+        self._promise: Promise | None = None
 
-def _weakness(promise: Promise) -> float:
-    if not isinstance(promise, Guarantee):
-        return float("inf")
-    if promise.unit.kind is UnitKind.PERSON:
-        raise ProtectError("A folder of recordings cannot be counted for a person: use train.")
-    return promise.epsilon
+    def __call__(self, start: Start) -> AbstractContextManager[object]:
+        if start.kept is None:
+            self._promise = self._weakest(start.sources)
+            start.keep(self._promise.to_json())
+        else:
+            self._promise = promise_from_json(start.kept)
+        return self._spend(self._promise, start.run)
+
+    def check(self, result: Any) -> None:
+        """Raise unless an item of the job is covered by what was reserved."""
+        assert self._promise is not None
+        if not covers(self._promise, promise_from_json(result["promise"])):
+            raise ProtectError(
+                "Expected a recording whose promise the folder's entry in the ledger covers, got a "
+                "weaker one: it was not readable, or not there, when the entry was made. Release it "
+                "by itself, which is counted by itself."
+            )
+
+    def _weakest(self, sources: Sequence[Path]) -> Promise:
+        order, method = self._order, make(self._order.method, self._settings)
+        promises: list[Promise] = []
+        for source in sources:
+            try:
+                shape = shape_of(source, count=method.needs_length, tolerant=order.tolerant)
+            except MediaError:
+                continue  # the job will say why; nothing of it is released
+            promises.append(promise_of_release(method, source, shape, order.output))
+        if not promises:
+            raise ProtectError("Expected readable recordings in the folder, found none.")
+        return covering(promises)

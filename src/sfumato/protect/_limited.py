@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.media import Frame
 from sfumato.privacy import Guarantee, NoGuarantee, Unit, UnitKind
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
-from sfumato.protect.video._region import Place, Region
+from sfumato.protect.hide._region import Place, Region
 
 BLANK = np.uint8(128)
 
@@ -54,6 +54,14 @@ class Limited(Method):
     @property
     def settings(self) -> dict[str, Any]:
         return self.inner.settings | self.region.settings
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.inner.packages, *self.region.packages)))
+
+    @property
+    def looked(self) -> tuple[tuple[str, str], ...]:
+        return (*self.inner.looked, *self.region.looked)
 
     def promise(self, shape: Shape) -> Promise:
         promise = self.inner.promise(shape)

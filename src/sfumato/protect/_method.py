@@ -5,16 +5,18 @@ from __future__ import annotations
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache, wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame, VideoInfo
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness
+from sfumato.settings import Seed, Settings, checked, schema_from
 
 Promise = Guarantee | NoGuarantee
 
@@ -61,17 +63,58 @@ class Stream(Iterator[Frame]):
         return self._promise
 
 
+@cache
+def _schema(method: type[Method]) -> type[Settings]:
+    hints: dict[str, Any] = {}
+    for owner in reversed(method.__mro__):
+        if "__init__" in vars(owner) and owner is not object:
+            hints |= get_type_hints(owner.__init__, include_extras=True)  # type: ignore[misc]
+    accepted = method.accepted_settings()
+    return schema_from(
+        method.__name__,
+        {name: (hints.get(name, Any), each.default) for name, each in accepted.items()},
+    )
+
+
+def _checking(init: Callable[..., None]) -> Callable[..., None]:
+    """``init`` behind the check of its settings; what a subclass passes on is checked already."""
+
+    @wraps(init)
+    def checking(self: Method, *positional: Any, **given: Any) -> None:
+        method = type(self)
+        if method.__init__ is checking:
+            name = getattr(method, "name", method.__name__)
+            # what may also be passed by position is an object of another room, no setting
+            objects = {
+                key
+                for key, each in inspect.signature(init).parameters.items()
+                if each.kind is each.POSITIONAL_OR_KEYWORD
+            }
+            typed = {key: value for key, value in given.items() if key not in objects}
+            given |= checked(_schema(method), typed, f"the method {name}", ProtectError)
+        init(self, *positional, **given)
+
+    return checking
+
+
 class Method(ABC):
     """One way to release pictures. Subclasses state their guarantee, or none, in their docstring.
 
-    ``lookahead`` is how many frames a stream may hold back; ``settings`` are public.
+    ``lookahead`` is how many frames a stream may hold back; ``settings`` are public. Keyword settings
+    are checked against the types and bounds of the constructor's signature before it runs.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     provides: ClassVar[str]
 
-    def __init__(self, *, seed: int | None = None) -> None:
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "__init__" in vars(cls):
+            cls.__init__ = _checking(cls.__init__)  # type: ignore[method-assign]
+
+    @_checking
+    def __init__(self, *, seed: Seed | None = None) -> None:
         self.randomness = Randomness(seed)
 
     @property
@@ -104,6 +147,16 @@ class Method(ABC):
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         """Protected frames, as many as came and in their order."""
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The distributions that do the work beside numpy, for the versions on the card."""
+        return ()
+
+    @property
+    def looked(self) -> tuple[tuple[str, str], ...]:
+        """Name and device of whatever looked for people in the last recording, for the card."""
+        return ()
+
     def remarks(self, shape: Shape) -> list[str]:
         """What an honest tool says before it runs; from settings and public priors only (R12)."""
         return []
@@ -131,6 +184,11 @@ class Method(ABC):
             for name, parameter in inspect.signature(cls).parameters.items()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
+
+    @classmethod
+    def settings_schema(cls) -> type[Settings]:
+        """Types and bounds of the settings, as the constructor's signature has them."""
+        return _schema(cls)
 
     def frames(self, frames: Iterable[Frame], *, count: int | None = None) -> Stream:
         """Protect an iterator of frames; ``count`` is their number where the unit needs it."""

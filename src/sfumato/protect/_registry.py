@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from sfumato.privacy import Unit, UnitKind
 from sfumato.protect._method import Method, ProtectError
+from sfumato.settings import checked, shown
 
 _METHODS: dict[str, str] = {
-    "appearance-free": "sfumato.protect.video:AppearanceFree",
-    "avatar": "sfumato.protect.video.avatar:Avatar",
-    "blur": "sfumato.protect.video:Blur",
-    "dp-image": "sfumato.protect.video:DpImage",
-    "dppix": "sfumato.protect.video:DpPix",
-    "dprp": "sfumato.protect.video:VideoDprp",
-    "edges": "sfumato.protect.video:Edges",
-    "external": "sfumato.protect.video:External",
-    "isr": "sfumato.protect.video:InverseSuperResolution",
-    "laplace": "sfumato.protect.video:LaplaceNoise",
-    "pixelate": "sfumato.protect.video:Pixelate",
-    "randomized-response": "sfumato.protect.video:GreyLevelResponse",
-    "selective": "sfumato.protect.video:Selective",
-    "silhouette": "sfumato.protect.video:Silhouette",
-    "skeleton": "sfumato.protect.video:Skeleton",
-    "snow": "sfumato.protect.video:Snow",
+    "appearance-free": "sfumato.protect.hide._motion_only:AppearanceFree",
+    "avatar": "sfumato.protect.avatar:Avatar",
+    "blur": "sfumato.protect.hide._filters:Blur",
+    "dp-image": "sfumato.protect.noise._dp_image:DpImage",
+    "dppix": "sfumato.protect.noise._laplace:DpPix",
+    "dprp": "sfumato.protect.noise._dprp:VideoDprp",
+    "edges": "sfumato.protect.hide._whole_picture:Edges",
+    "external": "sfumato.protect.hide._external:External",
+    "isr": "sfumato.protect.hide._whole_picture:InverseSuperResolution",
+    "laplace": "sfumato.protect.noise._laplace:LaplaceNoise",
+    "pixelate": "sfumato.protect.hide._filters:Pixelate",
+    "randomized-response": "sfumato.protect.noise._random_pixels:GreyLevelResponse",
+    "selective": "sfumato.protect.hide._motion_only:Selective",
+    "silhouette": "sfumato.protect.hide._filters:Silhouette",
+    "skeleton": "sfumato.protect.hide._whole_picture:Skeleton",
+    "snow": "sfumato.protect.noise._random_pixels:Snow",
 }
+_MOST_STAGES = 16
 # Settings that limit a method to a region; methods that work on regions anyway take them themselves.
 REGION_SETTINGS = (
     "region",
@@ -48,7 +49,9 @@ def methods() -> dict[str, type[Method]]:
 def get(name: str) -> type[Method]:
     """The class of one method; call it with its settings."""
     if name not in _METHODS:
-        raise ProtectError(f"Expected a method out of {', '.join(sorted(_METHODS))}, got {name!r}.")
+        raise ProtectError(
+            f"Expected a method out of {', '.join(sorted(_METHODS))}, got {shown(name)}."
+        )
     module, attribute = _METHODS[name].split(":")
     found: type[Method] = getattr(import_module(module), attribute)
     return found
@@ -68,6 +71,10 @@ def make(name: str, settings: Mapping[str, Any]) -> Method:
     names = name.split("+")
     if len(names) == 1:
         return _single(name, settings)
+    if len(names) > _MOST_STAGES:
+        raise ProtectError(
+            f"Expected at most {_MOST_STAGES} methods in a chain, got {len(names)}: take fewer."
+        )
     from sfumato.protect._chain import Chain
 
     return Chain([_single(each, share) for each, share in zip(names, _shares(names, settings))])
@@ -87,7 +94,7 @@ def _shares(names: Sequence[str], settings: Mapping[str, Any]) -> list[dict[str,
         ]
         if not takers:
             raise ProtectError(
-                f"None of the chained methods {', '.join(names)} has the setting {setting!r}."
+                f"None of the chained methods {', '.join(names)} has the setting {shown(setting)}."
             )
         for number in takers:
             # what is said for one stage alone goes before what is said for all
@@ -105,33 +112,22 @@ def _single(name: str, settings: Mapping[str, Any]) -> Method:
         if setting in REGION_SETTINGS and setting not in accepted
     }
     own = {setting: value for setting, value in settings.items() if setting not in limits}
-    if limits:
-        return _limited(name, own, limits)
-    if unknown := sorted(set(own) - set(accepted)):
-        raise ProtectError(
-            f"The method {name} has no setting {unknown[0]!r}: expected some of "
-            f"{', '.join(sorted(accepted))}."
-        )
-    missing = [
-        parameter.name
-        for parameter in accepted.values()
-        if parameter.default is inspect.Parameter.empty and parameter.name not in own
-    ]
-    if missing:
-        raise ProtectError(f"The method {name} needs the setting {missing[0]!r}: please give it.")
-    return found(**own)
+    return _limited(name, own, limits) if limits else found(**own)
 
 
 def _limited(name: str, own: dict[str, Any], limits: dict[str, Any]) -> Method:
     from sfumato.protect._limited import Limited
-    from sfumato.protect.video._region import Region
+    from sfumato.protect.hide._hiding import Hiding
+    from sfumato.protect.hide._region import Region
 
     if "region" not in limits:
         raise ProtectError(
             f"The method {name} works on the whole picture, so the setting {next(iter(limits))!r} "
             "needs a region: faces, people, background or a mask file."
         )
-    region = Region(limits.pop("region"), **limits)
+    # the same types and bounds as for methods that work on regions anyway
+    limits = checked(Hiding.settings_schema(), limits, f"the method {name}", ProtectError)
+    region = Region(limits.pop("region") or Hiding.default_region, **limits)
     if region.public_mask and "unit" in own:
         unit = Unit.parse(own["unit"])
         if unit.kind is UnitKind.PIXELS:

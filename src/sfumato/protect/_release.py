@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -9,18 +10,25 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from sfumato.files import refuse_overwrite
+import numpy as np
+
+from sfumato.files import refuse_overwrite, refuse_replacing, staging_folder
+from sfumato.jobs import NAMES_NOTE
 from sfumato.media import (
     AUDIO_NOTE,
     IMAGE_SUFFIXES,
+    USUAL_RATES,
     Frame,
     VideoWriter,
     open_video,
     read_image,
-    staging_folder,
+    require_image_name,
+    require_video_name,
     write_image,
 )
-from sfumato.privacy import Card, NoGuarantee, Output, UnitKind, card_path
+from sfumato.people import runtime_packages
+from sfumato.privacy import Card, NoGuarantee, Output, UnitKind, card_path, versions_of
+from sfumato.protect._before_after import Pairs
 from sfumato.protect._method import (
     Method,
     Promise,
@@ -29,9 +37,19 @@ from sfumato.protect._method import (
     StillVisibleError,
     WholeFile,
 )
-from sfumato.protect._pairs import Pairs
 
 _TRIES = 3
+# R22: what leaves without noise is named. Where a unit is all there is to see, times are not kept.
+_PUBLIC_PICTURE = "the size of the picture and the kind of file"
+_PUBLIC_GRID = (
+    "the size of the picture, the number of frames, the kind of file, and the nominal frame rate "
+    f"rounded to one of {len(USUAL_RATES)} usual rates (times and pixel shape are not kept)"
+)
+_PUBLIC_TIMES = (
+    "the size of the picture, the number of frames, the exact time of every frame, the frame rate, "
+    "the shape of the pixels and the kind of file"
+)
+_INSIDE_A_RECORDING = {UnitKind.PIXELS, UnitKind.FRAME}
 Spend = Callable[[Promise], AbstractContextManager[object]]
 
 
@@ -43,6 +61,18 @@ class OutputSettings:
     quality: int | None = None
     keep_audio: bool = False
     tolerant: bool = False
+    keep_names: bool = False
+
+
+@dataclass
+class Reading:
+    """What was read of a recording, for the operator only.
+
+    ``content`` is the digest of its decoded pictures, ``damage`` what a tolerant reader passed over.
+    """
+
+    content: str = ""
+    damage: str = ""
 
 
 def shape_of(source: str | os.PathLike[str], *, count: bool, tolerant: bool = False) -> Shape:
@@ -66,36 +96,37 @@ def release(
     force: bool = False,
     spend: Spend | None = None,
     pairs: Pairs | None = None,
+    reading: Reading | None = None,
 ) -> Promise:
     """Protect one video or picture file; returns what was promised and is written on the card.
 
     Nothing appears at ``target`` unless every frame was protected and the card was written.
-    ``spend`` is entered with the promise before any noise is drawn (the ledger's reservation).
-    ``pairs`` of original and protected frames are set aside elsewhere, and the card says so.
+    ``spend`` is entered with the promise before any noise is drawn (the ledger's reservation), and
+    after everything that can be known to fail beforehand: names, places, codec, and the whole
+    recording, which is read once more for it. ``pairs`` of original and protected frames are set
+    aside elsewhere, and the card says so. ``reading`` is filled with what was read.
     """
     how = output or OutputSettings()
     source, target = Path(source), Path(target)
     is_picture = source.suffix.lower() in IMAGE_SUFFIXES
     beside = () if is_picture else method.companions(target)
-    for path in (target, *beside, card_path(target), card_path(target).with_suffix(".md")):
-        refuse_overwrite(path, force=force)
+    require_target(source, target, how, beside=beside, force=force)
     if pairs is not None:
-        pairs.refuse(target)
-    if is_picture != (target.suffix.lower() in IMAGE_SUFFIXES):
-        raise ProtectError(
-            "Expected a picture as output for a picture and a video for a video, got "
-            f"{source.suffix!r} and {target.suffix!r}: rename the output."
-        )
-    shape = shape_of(source, count=method.needs_length, tolerant=how.tolerant)
-    promise = narrowed_by_sound(method.promise(shape)) if how.keep_audio else method.promise(shape)
+        pairs.refuse(source, target)
+    counted = method.needs_length or spend is not None
+    shape = shape_of(source, count=counted, tolerant=how.tolerant)
+    promise = promise_of_release(method, source, shape, how)
+    work = _Work(method, source, shape, how, keeps_times(promise), reading or Reading())
     with staging_folder(target) as staging, pairs.kept() if pairs else nullcontext():
+        if spend is not None:
+            _try_writing(staging, source, target, shape, how)
         # the budget is committed before anybody can see the output, never after
         with (spend or _free)(promise):
             made = staging / target.name
-            _make(method, source, made, shape, how)
+            work.make(made)
             if isinstance(promise, NoGuarantee):
                 # under a guarantee, whether something is released may not depend on the original
-                _checked(method, source, made, shape, how)
+                _checked(work, made)
             done = f"{'A picture' if is_picture else 'A video'} was protected: {method.summary}."
             if pairs is not None:
                 pairs.write(source, made, tolerant=how.tolerant)
@@ -106,38 +137,84 @@ def release(
                 promise=promise,
                 outputs=tuple(Output.of(path) for path in (made, *_beside(made, beside))),
                 settings=method.settings | {"codec": how.codec, "keep_audio": how.keep_audio},
+                detectors=tuple(f"{name} on {device}" for name, device in method.looked),
+                versions=_versions(method, is_picture),
             )
             card.write(made)
         _publish(staging, target, force)
     return promise
 
 
+def _versions(method: Method, is_picture: bool) -> dict[str, str]:
+    """Of what really ran: the codec, what the method works with, and the detectors' runtimes."""
+    runtimes = runtime_packages(device for _, device in method.looked)
+    codec = "opencv-python-headless" if is_picture else "av"
+    return versions_of(*dict.fromkeys((codec, *method.packages, *runtimes)))
+
+
 def _beside(made: Path, companions: tuple[Path, ...]) -> list[Path]:
     return [made.with_name(path.name) for path in companions]
 
 
-def _checked(method: Method, source: Path, made: Path, shape: Shape, how: OutputSettings) -> None:
+def require_target(
+    source: Path,
+    target: Path,
+    how: OutputSettings,
+    *,
+    beside: tuple[Path, ...] = (),
+    force: bool = False,
+) -> None:
+    """Raise unless a protected copy can be put there; reads nothing of the recording."""
+    places = (target, *beside, card_path(target), card_path(target).with_suffix(".md"))
+    refuse_replacing(source, *places)
+    for path in places:
+        refuse_overwrite(path, force=force and not path.is_dir())
+    is_picture = source.suffix.lower() in IMAGE_SUFFIXES
+    if is_picture != (target.suffix.lower() in IMAGE_SUFFIXES):
+        raise ProtectError(
+            "Expected a picture as output for a picture and a video for a video, got "
+            f"{source.suffix!r} and {target.suffix!r}: rename the output."
+        )
+    if is_picture:
+        require_image_name(target)
+    else:
+        require_video_name(target, how.codec, how.quality)
+
+
+def _try_writing(
+    staging: Path, source: Path, target: Path, shape: Shape, how: OutputSettings
+) -> None:
+    """Write a grey picture of that size under the names to come: what cannot be written is known."""
+    with staging_folder(staging / "trial") as trial:
+        (trial / card_path(target).name).touch()
+        grey = np.full((shape.height, shape.width, 3), 128, np.uint8)
+        if target.suffix.lower() in IMAGE_SUFFIXES:
+            write_image(trial / target.name, grey)
+            return
+        with VideoWriter(
+            trial / target.name,
+            rate=25,
+            size=(shape.width, shape.height),
+            codec=how.codec,
+            quality=how.quality,
+            keep_audio_from=source if how.keep_audio else None,
+        ) as writer:
+            writer.write(grey)
+
+
+def _checked(work: _Work, made: Path) -> None:
     """Let the method look at what it made; it may try again with what it saw."""
+    method, source, tolerant = work.method, work.source, work.how.tolerant
     for _ in range(_TRIES - 1):
         try:
-            method.check_output(source, made, tolerant=how.tolerant)
+            method.check_output(source, made, tolerant=tolerant)
         except StillVisibleError:
             for path in (made, *method.companions(made)):
                 path.unlink(missing_ok=True)
-            _make(method, source, made, shape, how)
+            work.make(made)
         else:
             return
-    method.check_output(source, made, tolerant=how.tolerant)
-
-
-def _make(method: Method, source: Path, made: Path, shape: Shape, how: OutputSettings) -> None:
-    """The protected file; what another tool makes is written anew, so that its metadata is lost."""
-    copy = _picture if source.suffix.lower() in IMAGE_SUFFIXES else _video
-    if not isinstance(method, WholeFile):
-        copy(method, source, made, shape, how)
-        return
-    with staging_folder(made) as workshop:
-        copy(method.after(source, workshop), source, made, shape, how)
+    method.check_output(source, made, tolerant=tolerant)
 
 
 def _free(promise: Promise) -> AbstractContextManager[object]:
@@ -158,36 +235,83 @@ def narrowed_by_sound(promise: Promise) -> Promise:
     )
 
 
-def _video(method: Method, source: Path, made: Path, shape: Shape, how: OutputSettings) -> None:
-    audio = source if how.keep_audio else None
-    came = 0
-    with open_video(source, tolerant=how.tolerant) as reader:
-
-        def counted() -> Iterator[Frame]:
-            nonlocal came
-            for frame in reader:
-                came += 1
-                yield frame
-
-        with (
-            VideoWriter(
-                made, reader.info, codec=how.codec, quality=how.quality, keep_audio_from=audio
-            ) as writer,
-            method.beside(made, reader.info),
-        ):
-            for frame in method.frames(counted(), count=shape.frames):
-                writer.write(frame.image, frame.pts)
-            if writer.frames_written != came:
-                raise ProtectError(
-                    f"Expected {came} protected frames, got {writer.frames_written}: "
-                    "nothing was released."
-                )
+def keeps_times(promise: Promise) -> bool:
+    """Whether frame times and pixel shape are public: not where the unit is a whole recording."""
+    return isinstance(promise, NoGuarantee) or promise.unit.kind in _INSIDE_A_RECORDING
 
 
-def _picture(method: Method, source: Path, made: Path, shape: Shape, how: OutputSettings) -> None:
-    frame = Frame(read_image(source, tolerant=how.tolerant), 0, Fraction(0))
-    (protected,) = method.frames([frame], count=1)
-    write_image(made, protected.image)
+def promise_of_release(method: Method, source: Path, shape: Shape, how: OutputSettings) -> Promise:
+    """The method's promise with everything named that leaves without its noise (R14, R22)."""
+    promise = method.promise(shape)
+    if how.keep_audio:
+        promise = narrowed_by_sound(promise)
+    if source.suffix.lower() in IMAGE_SUFFIXES:
+        kept = _PUBLIC_PICTURE
+    else:
+        kept = _PUBLIC_TIMES if keeps_times(promise) else _PUBLIC_GRID
+    if how.keep_names:
+        promise = replace(promise, not_covered=(*promise.not_covered, NAMES_NOTE))
+    if isinstance(promise, NoGuarantee):
+        return replace(promise, not_covered=(*promise.not_covered, f"{kept}: as in the recording"))
+    return replace(promise, public=(*promise.public, kept))
+
+
+@dataclass
+class _Work:
+    """One recording on its way through a method."""
+
+    method: Method
+    source: Path
+    shape: Shape
+    how: OutputSettings
+    keeps_times: bool
+    reading: Reading
+
+    def make(self, made: Path) -> None:
+        """Write the protected file; what another tool makes is written anew, without metadata."""
+        copy = self._picture if self.source.suffix.lower() in IMAGE_SUFFIXES else self._video
+        if not isinstance(self.method, WholeFile):
+            copy(self.method, made)
+            return
+        with staging_folder(made) as workshop:
+            copy(self.method.after(self.source, workshop), made)
+
+    def _video(self, method: Method, made: Path) -> None:
+        how, came, digest = self.how, 0, hashlib.sha256()
+        with open_video(self.source, tolerant=how.tolerant) as reader:
+            info = reader.info if self.keeps_times else reader.info.on_usual_grid()
+            digest.update(f"{info.width}x{info.height}".encode())
+
+            def counted() -> Iterator[Frame]:
+                nonlocal came
+                for frame in reader:
+                    came += 1
+                    digest.update(frame.image.data)
+                    yield frame
+
+            audio = self.source if how.keep_audio else None
+            with (
+                VideoWriter(
+                    made, info, codec=how.codec, quality=how.quality, keep_audio_from=audio
+                ) as writer,
+                method.beside(made, info),
+            ):
+                for frame in method.frames(counted(), count=self.shape.frames):
+                    writer.write(frame.image, frame.pts if self.keeps_times else None)
+                if writer.frames_written != came:
+                    raise ProtectError(
+                        f"Expected {came} protected frames, got {writer.frames_written}: "
+                        "nothing was released."
+                    )
+            self.reading.content, self.reading.damage = digest.hexdigest(), str(reader.damage)
+
+    def _picture(self, method: Method, made: Path) -> None:
+        image = read_image(self.source, tolerant=self.how.tolerant)
+        (protected,) = method.frames([Frame(image, 0, Fraction(0))], count=1)
+        write_image(made, protected.image)
+        digest = hashlib.sha256(f"{image.shape[1]}x{image.shape[0]}".encode())
+        digest.update(image.data)
+        self.reading.content = digest.hexdigest()
 
 
 def _publish(staging: Path, target: Path, force: bool) -> None:

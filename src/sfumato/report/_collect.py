@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy import Card, CardError, card_path, check_outputs, read_card
-from sfumato.privacy._signature import check_signature
-from sfumato.report._measures import MeasuresFile, is_measures, parse_measures, read_json
-from sfumato.report._pictures import SUFFIXES, Picture, read_picture
-from sfumato.report._verdict import Verdict, parse_verdict
+from sfumato.privacy import (
+    Card,
+    CardError,
+    CardFor,
+    NoCardError,
+    card_for,
+    card_path,
+    check_page,
+    check_signature,
+    says_private,
+)
+from sfumato.privacy.measures import MeasuresFile, is_measures, parse_measures, read_json
+from sfumato.privacy.verdict import VerdictFile, parse_verdict
+from sfumato.report._pictures import SUFFIXES, Picture, PictureError, read_picture
 
-_CARD, _AUDIT = ".card.json", ".audit.json"
+_SIGNED = "signed by"
+_CARD, _AUDIT, _MEASURES = ".card.json", ".audit.json", "measures.json"
+# what a partner could take for a release; whatever has no card must be spoken of
+_RECORDINGS = frozenset(
+    {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts"}
+    | {".wmv", ".gif", ".wav", ".flac", ".mp3", ".m4a", ".ogg", ".npz", ".safetensors"}
+)
 
 
 class ReportError(SfumatoError):
@@ -28,7 +45,8 @@ class Release:
     card: Card
     intact: str | None
     signer: str | None
-    verdict: Verdict | None
+    verdict: VerdictFile | None
+    page_changed: bool = False
 
     @property
     def name(self) -> str:
@@ -47,21 +65,31 @@ class Table:
 
 @dataclass(frozen=True)
 class Collected:
-    """Everything that was found, in an order that depends on the content of the folders only."""
+    """Everything that was found, in an order that depends on the content of the folders only.
+
+    ``left_out`` counts files that are not shown, ``private`` previews and exports that lie among
+    them, ``without_card`` recordings and models that no card speaks for.
+    """
 
     releases: tuple[Release, ...]
     measures: tuple[MeasuresFile, ...]
     tables: tuple[Table, ...]
     pictures: tuple[Picture, ...]
     left_out: int
+    private: int = 0
+    without_card: int = 0
 
 
 def collect(runs: Iterable[str | Path], *, with_originals: bool = False) -> Collected:
     """Read released files or folders with their cards, verdicts, measures, tables and pictures.
 
-    A picture is shown when it was named outright, or when it lies in a named folder and a card
-    vouches for its very content. One whose name says that it is an original is refused, unless
-    ``with_originals``.
+    | picture | what happens |
+    | --- | --- |
+    | a card vouches for its very content | shown as released |
+    | no card does, named outright | shown under a red band, never as protected |
+    | no card does, in a named folder | left out |
+    | it says inside that it is a private preview | refused; in a folder left out and spoken of |
+    | its name says that it is an original | refused, unless ``with_originals`` |
     """
     gathering = _Gathering(with_originals)
     for run in runs:
@@ -79,29 +107,34 @@ class _Gathering:
     def __init__(self, with_originals: bool) -> None:
         self._with_originals = with_originals
         self._seen: set[Path] = set()
-        self._cards: dict[Path, Card] = {}
-        self._verdicts: dict[Path, Verdict] = {}
+        self._cards: dict[Path, CardFor] = {}
+        self._verdicts: dict[Path, VerdictFile] = {}
         self._measures: list[MeasuresFile] = []
         self._tables: list[Table] = []
         self._pictures: list[Picture] = []
-        self._vouchers: dict[Path, bool] = {}
-        self._left_out = 0
+        self._left_out = self._private = self._without_card = 0
+        self._has_cards = cache(lambda folder: any(folder.glob("*" + _CARD)))
 
     def add(self, run: Path) -> None:
-        if run.is_dir():
-            self._folder(run)
-        elif not run.exists():
+        if not run.exists():
             raise ReportError(f"Expected a file or folder at {str(run)!r}, found none.")
+        # "." has no name that a card could stand beside
+        whole = run if run.name not in {"", ".."} else Path(os.path.abspath(run))
+        if whole.is_dir():
+            self._folder(whole)
         else:
-            self._file(run)
+            self._file(whole)
 
     def _file(self, path: Path) -> None:
         if path.name.endswith(_CARD):
-            self._card(path)
+            self._card(card_for(path))
+        elif says_private(path):
+            raise PictureError(
+                f"Expected something that may be shown, but {path.name!r} says of itself that it is a "
+                "private preview or export of the originals: leave it out."
+            )
         elif path.suffix.lower() in SUFFIXES:
-            if card_path(path).is_file():
-                self._card(card_path(path))
-            self._picture(path)
+            self._picture(path, vouched=self._vouched(path))
         elif path.suffix.lower() == ".json" and not card_path(path).is_file():
             if not self._json(path):
                 raise ReportError(
@@ -109,36 +142,50 @@ class _Gathering:
                     "got other JSON: see docs/report.md for what can be read."
                 )
         else:
-            read_card(path)  # says what is wrong when there is none
-            self._card(card_path(path))
+            self._card(card_for(path))
 
     def _folder(self, folder: Path) -> None:
         if card_path(folder).is_file():
-            self._card(card_path(folder))
-        for path in sorted(folder.rglob("*")):
-            if path.is_symlink() or not path.is_file():
+            self._card(card_for(folder))
+        else:
+            self._measures_of(folder)
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        for path in files:
+            if path.is_symlink():
                 continue
+            kind = path.suffix.lower()
             if path.name.endswith(_CARD):
-                self._card(path)
-            elif path.suffix.lower() == ".json":
+                self._card(card_for(path))
+            elif kind in SUFFIXES | {".json"} and says_private(path):
+                self._private += 1
+            elif kind == ".json":
                 self._left_out += not self._json(path)
-            elif path.suffix.lower() in SUFFIXES:
-                if self._vouched(path, folder):
-                    self._picture(path)
+            elif kind in SUFFIXES:
+                if self._vouched(path):
+                    self._picture(path, vouched=True)
                 else:
                     self._left_out += 1
+            elif kind in _RECORDINGS:
+                self._without_card += self._speaker(path) is None
 
-    def _vouched(self, path: Path, named: Path) -> bool:
-        """True when a card speaks of this picture, or of a folder around it, as it is now."""
-        around = [path]
-        while around[-1] != named:
-            around.append(around[-1].parent)
-        for output in around:
-            if card_path(output).is_file():
-                if output not in self._vouchers:
-                    self._vouchers[output] = _intact(read_card(output), output.parent) == "intact"
-                return self._vouchers[output]
-        return False
+    def _speaker(self, path: Path) -> CardFor | None:
+        """The card that speaks for a file, with its release; None where there is none."""
+        around = (each for each in Path(os.path.abspath(path)).parents if each.name)
+        beside = card_path(path).exists() or self._has_cards(path.parent)
+        if not (beside or any(card_path(each).is_file() for each in around)):
+            return None
+        try:
+            found = card_for(path)
+        except NoCardError:
+            return None
+        return self._card(found)
+
+    def _vouched(self, path: Path) -> bool:
+        """True when a sound card speaks of this picture, or of a folder around it, as it is now."""
+        found = self._speaker(path)
+        if found is None or found.state != "agrees":
+            return False
+        return found.card.signature is None or _signer(found.card).startswith(_SIGNED)
 
     def _first_time(self, path: Path) -> bool:
         resolved = path.resolve()
@@ -146,17 +193,24 @@ class _Gathering:
         self._seen.add(resolved)
         return new
 
-    def _card(self, path: Path) -> None:
-        if not self._first_time(path):
-            return
-        self._cards[path] = read_card(path)
-        released = path.name.removesuffix(_CARD)
-        beside = path.with_name(f"{released}{_AUDIT}")
-        if beside.is_file() and self._first_time(beside):
-            self._verdicts[path.resolve()] = parse_verdict(read_json(beside))
-        measured = path.with_name(f"{released}.measures.json")
-        if measured.is_file():
-            self._json(measured)
+    def _card(self, found: CardFor) -> CardFor:
+        """Take in a card with the verdict and the measures beside it; the same card once."""
+        if not self._first_time(found.path):
+            return self._cards.setdefault(found.path.resolve(), found)
+        self._cards[found.path.resolve()] = found
+        released = found.path.with_name(found.path.name.removesuffix(_CARD))
+        verdict = released.with_name(released.name + _AUDIT)
+        if verdict.is_file() and self._first_time(verdict):
+            self._verdicts[found.path.resolve()] = parse_verdict(read_json(verdict))
+        self._measures_of(released)
+        return found
+
+    def _measures_of(self, released: Path) -> None:
+        """What audits measured of a release and wrote beside it: ``X.measures.json``, ``X.*.measures.json``."""
+        for file in sorted(released.parent.iterdir()) if released.name else ():
+            rest = file.name.removeprefix(released.name + ".")
+            if rest != file.name and (rest == _MEASURES or rest.endswith("." + _MEASURES)):
+                self._json(file)
 
     def _json(self, path: Path) -> bool:
         """Read one JSON file; False when it is of no kind that a report shows."""
@@ -167,7 +221,7 @@ class _Gathering:
                     f"Expected the card that the verdict {path.name!r} is about beside it, found "
                     "none: a verdict without its promise says nothing."
                 )
-            self._card(card)
+            self._card(card_for(card))
             return True
         value = read_json(path)
         if isinstance(value, dict) and value.get("schema") == "sfumato-card":
@@ -183,19 +237,22 @@ class _Gathering:
             self._tables.append(table)
         return table is not None
 
-    def _picture(self, path: Path) -> None:
+    def _picture(self, path: Path, *, vouched: bool) -> None:
         if self._first_time(path):
-            self._pictures.append(read_picture(path, with_originals=self._with_originals))
+            self._pictures.append(
+                read_picture(path, with_originals=self._with_originals, vouched=vouched)
+            )
 
     def result(self) -> Collected:
         releases = tuple(
             Release(
-                card=card,
-                intact=_intact(card, path.parent),
-                signer=None if card.signature is None else _signer(card),
-                verdict=self._verdicts.get(path.resolve()),
+                card=found.card,
+                intact={"agrees": "intact", "changed": "changed", "absent": None}[found.state],
+                signer=None if found.card.signature is None else _signer(found.card),
+                verdict=self._verdicts.get(path),
+                page_changed=_page_changed(found),
             )
-            for path, card in self._cards.items()
+            for path, found in self._cards.items()
         )
         return Collected(
             releases=releases,
@@ -203,23 +260,22 @@ class _Gathering:
             tables=tuple(self._tables),
             pictures=tuple(self._pictures),
             left_out=self._left_out,
+            private=self._private,
+            without_card=self._without_card,
         )
 
 
-def _intact(card: Card, folder: Path) -> str | None:
-    """``intact``, ``changed``, or None when the outputs are not here to be compared."""
-    if not all((folder / output.name).exists() for output in card.outputs):
-        return None
+def _page_changed(found: CardFor) -> bool:
     try:
-        check_outputs(card, folder)
+        check_page(found)
     except CardError:
-        return "changed"
-    return "intact"
+        return True
+    return False
 
 
 def _signer(card: Card) -> str:
     try:
-        return f"signed by {check_signature(card)}"
+        return f"{_SIGNED} {check_signature(card)}"
     except CardError:
         return "SIGNATURE DOES NOT FIT: the card was changed after it was signed"
 

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from sfumato.privacy import Guarantee, format_rate
-from sfumato.report._measures import Measured
+from sfumato.privacy.measures import Measured
 from sfumato.report._svg import (
     INK,
     MUTED,

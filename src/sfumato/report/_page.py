@@ -16,15 +16,24 @@ from markupsafe import Markup
 
 from sfumato import __version__
 from sfumato.files import refuse_overwrite, write_text
-from sfumato.privacy import Card, Guarantee, NoGuarantee, Output, UnitKind, format_epsilon
-from sfumato.privacy._card_words import checklist, officer_view
+from sfumato.privacy import (
+    Card,
+    Guarantee,
+    NoGuarantee,
+    Output,
+    UnitKind,
+    checklist,
+    format_epsilon,
+    officer_view,
+    without_paths,
+)
+from sfumato.privacy.measures import Measured
 from sfumato.report import _figures
 from sfumato.report._collect import Collected, Release, collect
 from sfumato.report._figures import Figure
-from sfumato.report._measures import Measured
-from sfumato.report._paths import without_paths
 
 _NAMES_SHOWN = 4
+_OF_ONE_FILE = {"outputs", "readable"}
 _PARTS = {UnitKind.PIXELS, UnitKind.FRAME, UnitKind.MASKED_TOKENS, UnitKind.FEATURES}
 
 
@@ -71,7 +80,7 @@ class Report:
         """Releases that differ in their files only stand together."""
         together: dict[str, list[Release]] = {}
         for release in self.found.releases:
-            body = {k: v for k, v in release.card.body().items() if k != "outputs"}
+            body = {k: v for k, v in release.card.body().items() if k not in _OF_ONE_FILE}
             state = [body, standing(release), _audit(release), release.intact, release.signer]
             together.setdefault(json.dumps(state, sort_keys=True), []).append(release)
         return [Group(tuple(each)) for each in together.values()]
@@ -113,9 +122,15 @@ class Report:
             "refuted": sum(_audit_tone(each) == "bad" for each in releases),
             "measures": len(self.measures),
             "leaking": sum(one.leaks for one in self.measures),
+            "unjudged": sum(
+                one.group == "privacy" and one.value is not None and not one.judged
+                for one in self.measures
+            ),
             "figures": sum(map(len, self.figures.values())),
             "pictures": len(self.found.pictures),
             "left_out": self.found.left_out,
+            "private": self.found.private,
+            "without_card": self.found.without_card,
         }
 
 
@@ -173,13 +188,18 @@ def standing(release: Release) -> tuple[str, str]:
         return "bad", "Changed since: the promise does not hold for it"
     if release.signer is not None and not release.signer.startswith("signed by"):
         return "bad", "The card was changed after it was signed"
+    if release.page_changed:
+        return "bad", "The readable page beside the card was changed"
     if not isinstance(promise, Guarantee):
         return "warn", "No guarantee: only measurements"
     if not promise.is_private:
         return "bad", "Test run: NOT PRIVATE"
     if _audit_tone(release) == "bad":
         return "bad", "Promise refuted by the audit"
-    return "good", f"Proven: epsilon {format_epsilon(promise.epsilon)}, delta {promise.delta:g}"
+    stated = f"epsilon {format_epsilon(promise.epsilon)}, delta {promise.delta:g}"
+    if release.intact is None:
+        return "warn", f"Promised: {stated}; its file was not here to be compared"
+    return "good", f"Proven: {stated}"
 
 
 def _audit(release: Release) -> tuple[str, str]:
@@ -206,6 +226,17 @@ def _in_short(report: Report) -> list[tuple[str, str]]:
         lines.append(
             ("good", f"{tones.count('good')} of {len(releases)} releases have a proven guarantee.")
         )
+    unseen = sum(
+        isinstance(each.card.promise, Guarantee) and tone == "warn"
+        for each, tone in zip(releases, tones, strict=True)
+    )
+    if unseen:
+        lines.append(
+            (
+                "warn",
+                f"{unseen} of {len(releases)} promises are about files that were not compared.",
+            )
+        )
     parts = sum(
         isinstance(each.card.promise, Guarantee) and each.card.promise.unit.kind in _PARTS
         for each, tone in zip(releases, tones, strict=True)
@@ -217,18 +248,67 @@ def _in_short(report: Report) -> list[tuple[str, str]]:
         )
     if none:
         lines.append(("warn", f"{none} of {len(releases)} releases have no guarantee at all."))
-    attacks = [one for one in report.measures if one.group == "privacy" and one.value is not None]
-    leaking = sum(one.leaks for one in attacks)
-    if leaking:
-        lines.append(
-            ("bad", f"{leaking} of {len(attacks)} measured attacks did better than guessing.")
-        )
-    elif attacks:
-        lines.append(
-            ("plain", f"None of {len(attacks)} measured attacks was shown to beat guessing.")
-        )
-    if any(each.original for each in report.found.pictures):
+    lines += _attacks_in_short(report.measures)
+    pictures = report.found.pictures
+    if any(each.original for each in pictures):
         lines.append(("bad", "This page shows original pictures: keep it like the recordings."))
+    stray = sum(not (each.vouched or each.original) for each in pictures)
+    if stray:
+        lines.append(
+            (
+                "bad",
+                f"Pictures on this page that no card vouches for: {stray}. They may show anybody.",
+            )
+        )
+    return lines + _among_the_files(report.found)
+
+
+def _attacks_in_short(measures: list[Measured]) -> list[tuple[str, str]]:
+    """ "None" is said only when every attack could be judged."""
+    attacks = [one for one in measures if one.group == "privacy" and one.value is not None]
+    named = {(one.name, one.release) for one in attacks}
+    # classes and confusions belong to the value of the same name, or are an attack of their own
+    attacks += [
+        one
+        for one in measures
+        if one.group == "privacy" and one.value is None and (one.name, one.release) not in named
+    ]
+    leaking, total = sum(one.leaks for one in attacks), len(attacks)
+    unjudged = total - sum(one.judged for one in attacks)
+    lines = []
+    if leaking:
+        lines.append(("bad", f"{leaking} of {total} measured attacks did better than guessing."))
+    if unjudged:
+        lines.append(
+            (
+                "warn",
+                f"{unjudged} of {total} measured attacks could not be judged: see their reading.",
+            )
+        )
+    if attacks and not leaking and not unjudged:
+        lines.append(("plain", f"None of {total} measured attacks was shown to beat guessing."))
+    return lines
+
+
+def _among_the_files(found: Collected) -> list[tuple[str, str]]:
+    """What lies in the named folders and must not go to anybody unseen."""
+    lines = []
+    if found.private:
+        lines.append(
+            (
+                "bad",
+                f"Private previews or exports among these files: {found.private}. They show or describe "
+                "the people unprotected: move them away before anything is shared.",
+            )
+        )
+    if found.without_card:
+        lines.append(
+            (
+                "bad",
+                "Recordings, models or archives without a card among these files: "
+                f"{found.without_card}. Nothing is known about them.",
+            )
+        )
     return lines
 
 
@@ -236,6 +316,7 @@ def _fields(group: Group) -> dict[str, Any]:
     """Every field of the card as it stands in its file, with the promise spread out."""
     body = group.card.to_json()
     body["outputs"] = [vars(output) for output in group.outputs]
+    body["readable"] = [each.card.readable or "not covered" for each in group.releases]
     promise = body.pop("promise")
     body.pop("promise_in_words")
     return {
@@ -261,6 +342,14 @@ def _gaps(report: Report) -> list[str]:
             (
                 "Not at hand, so not compared with the card",
                 [each.name for each in found.releases if each.intact is None],
+            ),
+            (
+                "Cards of an older version, which do not cover their readable page",
+                [each.name for each in found.releases if each.card.readable is None],
+            ),
+            (
+                "Stored words that this version would not derive from the promise; derived ones are shown",
+                [each.name for each in found.releases if not each.card.says_what_it_stored],
             ),
             (
                 "Cards without a signature, so that nobody knows who wrote them",

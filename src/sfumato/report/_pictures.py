@@ -26,12 +26,16 @@ class PictureError(SfumatoError):
 
 @dataclass(frozen=True)
 class Picture:
-    """Pixels as a data URI. Neither the file's name nor its metadata is kept."""
+    """Pixels as a data URI. Neither the file's name nor its metadata is kept.
+
+    ``vouched``: a card speaks for this very content. Nothing else may be called protected.
+    """
 
     uri: str
     width: int
     height: int
     original: bool
+    vouched: bool
 
 
 def named_as_original(path: Path) -> bool:
@@ -39,7 +43,7 @@ def named_as_original(path: Path) -> bool:
     return any(_ORIGINAL.search(part.lower()) for part in (path.stem, path.parent.name))
 
 
-def read_picture(path: Path, *, with_originals: bool = False) -> Picture:
+def read_picture(path: Path, *, with_originals: bool = False, vouched: bool = False) -> Picture:
     """Read a PNG or JPEG; what is named as an original needs ``with_originals``."""
     original = named_as_original(path)
     if original and not with_originals:
@@ -60,4 +64,4 @@ def read_picture(path: Path, *, with_originals: bool = False) -> Picture:
     if not done:
         raise PictureError(f"The picture {path.name!r} could not be encoded for the report.")
     text = base64.b64encode(encoded.tobytes()).decode("ascii")
-    return Picture(f"data:image/jpeg;base64,{text}", width, height, original)
+    return Picture(f"data:image/jpeg;base64,{text}", width, height, original, vouched)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from sfumato.body import (
     INDEX,
@@ -19,6 +21,7 @@ from sfumato.body import (
     random_person,
 )
 from sfumato.errors import SfumatoError
+from sfumato.settings import Seed, checked, schema_of, shown
 from sfumato.stage._actions import ACTIONS, UnknownActionError, controls
 from sfumato.stage._clip import Clip, film
 from sfumato.stage._motion import CONTROL, to_motion
@@ -49,26 +52,19 @@ class Staging:
     background says nothing about the action, with 1 nearly everything.
     """
 
-    clips: int = 96
-    actors: int = 8
-    rooms: int = 12
+    clips: Annotated[int, Field(ge=1, le=10**6)] = 96
+    actors: Annotated[int, Field(ge=1, le=10**5)] = 8
+    rooms: Annotated[int, Field(ge=1, le=10**5)] = 12
     actions: tuple[str, ...] = tuple(ACTIONS)[:12]
-    frames: int = 16
-    fps: float = 10.0
-    width: int = 64
-    height: int = 64
-    habit: float = 0.5
-    seed: int = 0
+    frames: Annotated[int, Field(ge=1, le=10**5)] = 16
+    fps: Annotated[float, Field(ge=0.01, le=1000)] = 10.0
+    width: Annotated[int, Field(ge=16, le=8192)] = 64
+    height: Annotated[int, Field(ge=16, le=8192)] = 64
+    habit: Annotated[float, Field(ge=0, le=1)] = 0.5
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("clips", 1), ("actors", 1), ("rooms", 1), ("frames", 1),
-                            ("width", 16), ("height", 16)):  # fmt: skip
-            if getattr(self, name) < least:
-                raise StageError(f"Expected {name} of at least {least}, got {getattr(self, name)}.")
-        if not 0 <= self.habit <= 1 or self.fps <= 0:
-            raise StageError(
-                f"Expected habit in 0..1 and fps above 0, got {self.habit:g} and {self.fps:g}."
-            )
+        checked(schema_of(type(self)), vars(self), "a staging", StageError)
         unknown = [name for name in self.actions if name not in ACTIONS]
         if unknown or not self.actions:
             raise UnknownActionError(
@@ -79,8 +75,8 @@ class Staging:
 def parse_size(text: str) -> tuple[int, int]:
     """``"64x48"`` -> (64, 48)."""
     width, cross, height = text.lower().partition("x")
-    if not (cross and width.isdecimal() and height.isdecimal()):
-        raise StageError(f"Expected a size like 64x64 (width x height), got {text!r}.")
+    if not (cross and all(side.isdecimal() and len(side) < 6 for side in (width, height))):
+        raise StageError(f"Expected a size like 64x64 (width x height), got {shown(text)}.")
     return int(width), int(height)
 
 

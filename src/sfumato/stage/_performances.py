@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.body import layout
+from sfumato.errors import reading
 from sfumato.stage._make import Performance, StageError
 
 # UTD-MHAD's 27 actions -> the stage's action of the same kind; the others have no counterpart
@@ -25,6 +26,7 @@ _CMU = {
 _UTD_FILE = re.compile(r"a(\d+)_s(\d+)_t(\d+)_skeleton\.mat")
 
 
+@reading("motion as UTD-MHAD has it, or packed", StageError)
 def performances(path: str | os.PathLike[str]) -> tuple[Performance, ...]:
     """Read motion: a folder of UTD-MHAD ``a*_s*_t*_skeleton.mat``, or a packed ``.npz``.
 

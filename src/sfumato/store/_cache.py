@@ -13,13 +13,12 @@ from pathlib import Path
 from filelock import FileLock
 from platformdirs import user_cache_path
 
-from sfumato.errors import SfumatoError
 from sfumato.files import sha256
-from sfumato.store._download import Progress, download
-from sfumato.store._errors import OfflineError, UnknownModelError
+from sfumato.store._download import download
+from sfumato.store._errors import CacheError, OfflineError, UnknownModelError
 from sfumato.store._extract import extract_member
-from sfumato.store._progress import shown
-from sfumato.store._registry import MODELS, Archive, ModelEntry
+from sfumato.store._progress import Progress, shown
+from sfumato.store._registry import MODELS, Archive, Member, ModelEntry
 
 
 class State(StrEnum):
@@ -57,14 +56,23 @@ def path(name: str, offline: bool = False, progress: bool = True) -> Path:
     ``offline`` (or ``SFUMATO_OFFLINE=1``) forbids the download and raises instead. Size and SHA-256
     are checked once per process and again whenever the file has changed.
     """
+    return paths(name, offline=offline, progress=progress)[0]
+
+
+def paths(name: str, offline: bool = False, progress: bool = True) -> tuple[Path, ...]:
+    """Every verified file of a model, as :func:`path` gives the first: a network and its weights."""
     wanted = entry(name)
-    if _is_whole(wanted):
-        return _location(wanted)
-    return pull([name], offline=offline, progress=progress)[0]
+    if not _is_whole(wanted):
+        pull([name], offline=offline, progress=progress)
+    return tuple(_location(wanted, member) for member in wanted.members)
 
 
 def pull(names: Iterable[str], *, offline: bool = False, progress: bool = True) -> list[Path]:
-    """Pull several models; an archive that holds more than one of them is downloaded once."""
+    """Pull several models.
+
+    An archive is downloaded once for all models it holds: what the registry names of it is kept,
+    asked for or not, because the next one asked for would cost the same download again.
+    """
     wanted = [entry(name) for name in names]
     by_archive: dict[Archive, list[ModelEntry]] = {}
     for one in wanted:
@@ -76,14 +84,14 @@ def pull(names: Iterable[str], *, offline: bool = False, progress: bool = True) 
         if offline or forbidden_by_environment():
             raise _offline(missing[0])
         with shown(archive, progress) as report:
-            _pull_archive(archive, missing, report)
-    return [_location(one) for one in wanted]
+            _pull_archive(archive, report)
+    return [_location(one, one.members[0]) for one in wanted]
 
 
 def state(name: str) -> State:
     """What the cache holds; reads the file, downloads nothing."""
     wanted = entry(name)
-    if not _location(wanted).exists():
+    if not any(_location(wanted, member).exists() for member in wanted.members):
         return State.ABSENT
     return State.READY if _is_whole(wanted) else State.DAMAGED
 
@@ -93,39 +101,44 @@ def forbidden_by_environment() -> bool:
     return os.environ.get("SFUMATO_OFFLINE", "").strip().lower() not in {"", "0", "false", "no"}
 
 
-def _location(wanted: ModelEntry) -> Path:
-    return cache_folder() / wanted.file_name
+def _location(wanted: ModelEntry, member: Member) -> Path:
+    return cache_folder() / wanted.cached_name(member)
 
 
 def _is_whole(wanted: ModelEntry) -> bool:
-    file = _location(wanted)
+    return all(_is_pinned(_location(wanted, member), member) for member in wanted.members)
+
+
+def _is_pinned(file: Path, member: Member) -> bool:
     try:
         facts = file.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     seal = (str(file), facts.st_size, facts.st_mtime_ns)
     if seal in _verified:
         return True
-    if facts.st_size != wanted.size or sha256(file) != wanted.sha256:
+    if facts.st_size != member.size or sha256(file) != member.sha256:
         return False
     _verified.add(seal)
     return True
 
 
-def _pull_archive(archive: Archive, members: list[ModelEntry], report: Progress | None) -> None:
+def _pull_archive(archive: Archive, report: Progress | None) -> None:
     """Download, check, extract, and move into place; whoever waited for the lock finds it done."""
+    models = [one for one in MODELS.values() if one.archive == archive]
     try:
         with _exclusive(archive) as workshop:
-            missing = [one for one in members if not _is_whole(one)]
+            missing = [one for one in models if not _is_whole(one)]
             if not missing:
                 return
             source = download(archive, workshop, report)
             for one in missing:
-                extracted = workshop / "member"
-                extract_member(source, one, extracted)
-                os.replace(extracted, _location(one))
+                for member in one.members:
+                    extracted = workshop / "member"
+                    extract_member(source, one, member, extracted)
+                    os.replace(extracted, _location(one, member))
     except OSError as error:
-        raise SfumatoError(
+        raise CacheError(
             f"Expected to write the model cache, but the system refused ({error.strerror}): "
             "free some space, or set SFUMATO_CACHE to a folder that can be written."
         ) from error
@@ -140,8 +153,8 @@ def _exclusive(archive: Archive) -> Iterator[Path]:
     """
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    prefix = f".partial-{archive.package}-{archive.version}-"
-    with FileLock(folder / f".{archive.package}-{archive.version}.lock"):
+    prefix = f".partial-{archive.file_stem}-"
+    with FileLock(folder / f".{archive.file_stem}.lock"):
         for left_behind in folder.glob(f"{prefix}*"):
             shutil.rmtree(left_behind, ignore_errors=True)
         workshop = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sfumato.errors import SfumatoError
+from sfumato.store._registry import Archive
 
 
 class UnknownModelError(SfumatoError):
@@ -13,8 +14,12 @@ class OfflineError(SfumatoError):
     """The model is not in the cache and a download is forbidden."""
 
 
+class CacheError(SfumatoError):
+    """The cache cannot be written: a full disk, a home folder that is read-only."""
+
+
 class DownloadError(SfumatoError):
-    """pip could not bring the archive."""
+    """pip or npm could not bring the archive."""
 
 
 class DigestError(SfumatoError):
@@ -27,3 +32,11 @@ class UnsafeArchiveError(SfumatoError):
 
 class UnsafePickleError(SfumatoError):
     """A checkpoint asks for more than numpy arrays."""
+
+
+def wrong_digest(archive: Archive) -> DigestError:
+    return DigestError(
+        f"Expected {archive} with the pinned SHA-256 {archive.sha256}, but {archive.origin} gave other "
+        f"bytes: nothing was kept; check your {archive.client} configuration "
+        f"({archive.client} config list)."
+    )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sfumato.store._download import Progress
 from sfumato.store._registry import Archive
+
+Progress = Callable[[int, int], None]
+"""Called with bytes so far and bytes in all."""
 
 
 @contextmanager

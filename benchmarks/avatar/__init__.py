@@ -1,0 +1,1 @@
+"""Avatars on staged truth and real clips."""

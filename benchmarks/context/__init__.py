@@ -1,0 +1,1 @@
+"""What the person and the room say about the action."""

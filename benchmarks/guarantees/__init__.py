@@ -1,0 +1,1 @@
+"""Every promise, and what audits of it certify."""

@@ -1,0 +1,1 @@
+"""Blur, pixelate and silhouette on every clip of a folder."""

@@ -1,0 +1,193 @@
+"""Table ``hiding``: blur, pixelate and silhouette on every clip of a folder.
+
+For each clip and method: are frames, rate and duration those of the input, on how many frames does a
+detector that took no part in the search still find a face of the original, how much does the covered
+area flicker. On staged clips, whose truth is known: how much of the people is covered, and flicker.
+Peak memory by length. Single results are kept, and a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+from rich.table import Table
+
+from benchmarks.cells import Cells
+from benchmarks.hiding import face_misses as _face_misses
+from benchmarks.hiding import hidden_clips as _hidden_clips
+from benchmarks.hiding import memory as _hiding_memory
+from benchmarks.hiding import staged_covers as _staged_covers
+from sfumato.errors import SfumatoError
+from sfumato.files import write_json
+from sfumato.media import list_media
+from sfumato.settings import Count
+
+METHODS = ("silhouette", "blur", "pixelate")
+JUDGES = ("blazeface-short",)
+_JUMP = 0.25
+
+
+def run(
+    *,
+    data: str | None = None,
+    work: str | None = None,
+    methods: str | None = ",".join(METHODS),
+    judges: str = ",".join(JUDGES),
+    step: Count = 1,
+    staged: Count = 6,
+    memory: bool = True,
+    misses: Annotated[int, Field(ge=0, le=10**6)] = 0,
+    finished: bool = False,
+    quick: bool = False,
+) -> dict[str, Any]:
+    """Every ``step``-th clip of the folders ``data`` (separated by commas); ``work`` keeps outputs and
+    single results, without it single results are kept in the cache. ``staged`` clips are made for the truth. ``misses=n`` also counts, on every n-th of
+    the clips, the faces that are left open when not every frame is looked at. ``finished`` shows what former
+    runs left in ``work``, without going on. ``quick`` takes few of everything.
+    """
+    if quick:
+        staged = min(staged, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"data": data, "quick": quick, "judges": judges, "version": 1}
+        kept = Path(work) if work else Cells("hiding", settings).folder
+        kept.mkdir(parents=True, exist_ok=True)
+        clips = [clip for each in (data.split(",") if data else ()) for clip in _clips(each, step)]
+        if quick:
+            clips = sorted(clips, key=lambda clip: clip.stat().st_size)[:2]
+        names = methods.split(",") if methods else []
+        rows = [
+            row
+            for clip in clips
+            for row in _hidden_clips.covered(
+                kept, Path(work or folder), clip, names, judges.split(","), finished=finished
+            )
+        ]
+        sizes = (25, 50) if quick else _hiding_memory.LENGTHS
+        return {
+            "clips": rows,
+            "staged": _once(kept, f"staged-{staged}", lambda: _staged_covers.run(staged)),
+            "memory": _once(kept, "memory", lambda: _hiding_memory.run(Path(folder), sizes))
+            if memory
+            else [],
+            "misses": _once(kept, "misses", lambda: _face_misses.misses(clips[::misses]))
+            if misses
+            else [],
+        }
+
+
+def _once(kept: Path, name: str, measure: Callable[[], list[dict[str, Any]]]) -> Any:
+    """What ``measure`` gives, or what it gave before."""
+    note = kept / f"part-{name}.json"
+    if not note.exists():
+        write_json(note, {"rows": measure()})
+    return json.loads(note.read_text(encoding="utf-8"))["rows"]
+
+
+def _clips(folder: str, step: int) -> list[Path]:
+    found = list_media(Path(folder))[::step]
+    if not found:
+        raise SfumatoError("Expected folders with recordings as data, found none in one of them.")
+    return found
+
+
+def words(result: dict[str, Any]) -> Sequence[Any]:
+    table = Table(
+        "clip", "method", "frames", "same times", "faces left", "largest change", "frames a second",
+        box=None, pad_edge=False,
+    )  # fmt: skip
+    refused = []
+    for row in result["clips"]:
+        if "refused" in row:
+            refused.append(f"{row['clip']}, {row['method']}: {row['refused']}")
+            continue
+        left = ", ".join(f"{name} {n}" for name, n in row["frames_with_a_face_left"].items())
+        table.add_row(
+            row["clip"],
+            row["method"],
+            str(row["frames"]),
+            "yes" if row["same_frames_rate_and_duration"] else "NO",
+            left,
+            f"{row['largest_change_of_area']:.0%}",
+            f"{row['frames_per_second']:.1f}",
+        )
+    return [table, *refused, *_totals(result["clips"]), *_rest(result)]
+
+
+def totals(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """All clips of a method in one line."""
+    for name in sorted({row["method"] for row in rows}):
+        mine = [row for row in rows if row["method"] == name]
+        done = [row for row in mine if "refused" not in row]
+        if not done:
+            continue
+        yield {
+            "method": name,
+            "clips": len(mine),
+            "refused": len(mine) - len(done),
+            "frames": sum(row["frames"] for row in done),
+            "other_times": sum(not row["same_frames_rate_and_duration"] for row in done),
+            "left": sum(sum(row["frames_with_a_face_left"].values()) for row in done),
+            "area": float(
+                np.average(
+                    [row["mean_area"] for row in done], weights=[row["frames"] for row in done]
+                )
+            ),
+            "steady": sum(row["largest_change_of_area"] < _JUMP for row in done),
+            "jumps": float(
+                np.average(
+                    [row["share_of_changes_above_a_quarter"] for row in done],
+                    weights=[row["frames"] for row in done],
+                )
+            ),
+        }
+
+
+def _totals(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for row in totals(rows):
+        yield (
+            f"{row['method']}: {row['clips']} clips, {row['refused']} refused; {row['frames']} frames "
+            f"released, {row['left']} with a face left, {row['other_times']} clips with other times; "
+            f"{row['jumps']:.1%} of the changes of area above a quarter."
+        )
+
+
+def page(result: dict[str, Any]) -> str:
+    """The Markdown of the table: totals over all clips, staged truth, memory, misses."""
+    lines: list[str] = []
+    rows = list(totals(result["clips"]))
+    if rows:
+        lines += [
+            "| method | clips | refused | frames released | with a face left | clips with other "
+            "times | of the picture covered | changes of area above 25 % | clips without any |",
+            "| --- | --: | --: | --: | --: | --: | --: | --: | --: |",
+        ]
+        lines += [
+            f"| `{row['method']}` | {row['clips']} | {row['refused']} | {row['frames']} | "
+            f"{row['left']} | {row['other_times']} | {row['area']:.0%} | {row['jumps']:.2%} | {row['steady']} |"
+            for row in rows
+        ]
+        lines += ["", "Looked at by `blazeface-short`, which took no part in the search."]
+    lines += ["", *(f"- {sentence}" for sentence in _rest(result))]
+    return "\n".join(lines).strip() + "\n"
+
+
+def _rest(result: dict[str, Any]) -> Iterator[str]:
+    for row in result["staged"]:
+        yield (
+            f"Staged, {row['clips']} clips: at least {row['least_covered']:.1%} of "
+            f"{row['of']} covered on any frame, {row['covered']:.1%} in the mean; area changes by at "
+            f"most {row['largest_change_of_area']:.0%} from one frame to the next."
+        )
+    for row in result["memory"]:
+        yield f"Peak memory at {row['frames']} frames: {row['peak_bytes'] / 2**20:.0f} MB."
+    for row in result["misses"]:
+        yield (
+            f"A strong look on every {row['every']}. frame, glances between: "
+            f"{'yes' if row['glances'] else 'no'}: {row['open']} of {row['boxes']} faces left open."
+        )

@@ -1,0 +1,1 @@
+"""DP and MaskDP: accuracy against epsilon."""

@@ -1,0 +1,1 @@
+"""What every release method costs."""

@@ -1,0 +1,1 @@
+"""Noise in the training beside noise in the recordings."""

@@ -1,0 +1,1 @@
+"""Pose estimation under every method, epsilon and clip norm."""

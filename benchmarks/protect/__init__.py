@@ -1,0 +1,1 @@
+"""Video-DPRP as published and ours; blur beside deface."""

@@ -1,0 +1,1 @@
+"""What a private step costs, beside plain SGD and Opacus."""

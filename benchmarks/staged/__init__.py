@@ -1,0 +1,1 @@
+"""Staged people that several tables share."""

@@ -1,0 +1,1 @@
+"""Every training method: accuracy against epsilon."""

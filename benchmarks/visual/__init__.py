@@ -1,0 +1,1 @@
+"""Video-DPRP and obfuscations: actions against attributes."""

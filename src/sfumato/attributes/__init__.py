@@ -1,0 +1,55 @@
+"""Private attributes: PASS, its proven variant, the methods it is compared with, and the theory."""
+
+from sfumato.attributes._best_channel import BestChannel, best_channel
+from sfumato.attributes._command import (
+    ATTRIBUTE_METHODS,
+    AttributeOrder,
+    AttributeReport,
+    carry_out,
+    dry_run,
+)
+from sfumato.attributes._donors import DonorSet
+from sfumato.attributes._encoders import ENCODERS, Encoder, whitening
+from sfumato.attributes._layouts import Dataset, chosen_rows, read_dataset
+from sfumato.attributes._ldp import PassLDP
+from sfumato.attributes._memo import DrawMemory
+from sfumato.attributes._pass import Pass
+from sfumato.attributes._pictures import picture_features
+from sfumato.attributes._release import release
+from sfumato.attributes._state import State, open_state, save_state
+from sfumato.attributes._tasks import AttributesError, Table, Task, read_table
+from sfumato.attributes._theory import GuessBound, Theory, guess_bound
+from sfumato.attributes._training import Training
+
+__all__ = [
+    "ATTRIBUTE_METHODS",
+    "ENCODERS",
+    "AttributeOrder",
+    "AttributeReport",
+    "AttributesError",
+    "BestChannel",
+    "Dataset",
+    "DonorSet",
+    "DrawMemory",
+    "Encoder",
+    "GuessBound",
+    "Pass",
+    "PassLDP",
+    "State",
+    "Table",
+    "Task",
+    "Theory",
+    "Training",
+    "best_channel",
+    "carry_out",
+    "chosen_rows",
+    "dry_run",
+    "guess_bound",
+    "open_state",
+    "picture_features",
+    "read_dataset",
+    "read_table",
+    "release",
+    "save_state",
+    "whitening",
+]

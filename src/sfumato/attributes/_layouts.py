@@ -1,0 +1,254 @@
+"""Data sets for attribute methods: a published folder, read as tensors and parts.
+
+| folder holds | read as | train and test |
+| --- | --- | --- |
+| ``audioMNIST_meta.txt`` or ``logmel.npz`` | log-mel pictures | takes 0-39, takes 40-49 |
+| ``A_DeviceMotion_data`` | log spectra of windows | the published trials |
+| ``SA01`` ... with ``Readme.txt``, or packed with ``subjects.csv`` | log spectra of windows | blocks of time with gaps |
+| ``list_attr_celeba.txt`` | ImageNet features | the published parts |
+| ``AGE_GENDER_RACE_DATE.jpg``, or ``index.csv`` with an archive | ImageNet features | four fifths, one fifth |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.attributes._pictures import picture_features
+from sfumato.attributes._tasks import AttributesError
+from sfumato.data import (
+    ArrayRecords,
+    Pictures,
+    Windows,
+    audio_mnist,
+    celeba,
+    motion_sense,
+    read_wav,
+    sisfall,
+    utkface,
+)
+from sfumato.media import write_image
+
+# Of a record, at a path without ending: its pixels or samples and nothing else of its file.
+WriteFile = Callable[[int, Path], Path]
+
+# windows of a block: ten to train, one left out, four to test, one left out
+_BLOCK, _TRAIN, _TEST = 16, slice(0, 10), slice(11, 15)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """``records`` as an encoder sees them; ``write_file`` writes one anew where records are files.
+
+    ``train`` and ``test`` are row numbers; rows between overlapping windows of both are in neither.
+    """
+
+    layout: str
+    records: ArrayRecords
+    train: Sequence[int]
+    test: Sequence[int]
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    write_file: WriteFile | None = None
+
+    @property
+    def split(self) -> tuple[ArrayRecords, ArrayRecords]:
+        return chosen_rows(self.records, self.train), chosen_rows(self.records, self.test)
+
+    def class_name(self, attribute: str, value: object) -> str:
+        """``male`` rather than 1, where the data set names its classes."""
+        names = self.classes.get(attribute, ())
+        return names[int(str(value))] if names and str(value).isdigit() else str(value)
+
+
+def read_dataset(folder: Path) -> Dataset:
+    """The data set in ``folder``, recognised by what its authors put there."""
+    if not folder.is_dir():
+        raise AttributesError(f"Expected the folder of a data set at {str(folder)!r}, found none.")
+    for fits, read in _LAYOUTS:
+        if fits(folder):
+            return read(folder)
+    raise AttributesError(
+        f"Expected AudioMNIST, MotionSense, SisFall, CelebA or UTKFace in its published layout at "
+        f"{str(folder)!r}, got something else: see docs/data.md for the files of each."
+    )
+
+
+def _read_audio(folder: Path) -> Dataset:
+    parts = [audio_mnist(folder, part) for part in ("train", "test")]
+    whole = _joined(parts)
+    cut = len(parts[0])
+    return Dataset(
+        "AudioMNIST",
+        whole,
+        range(cut),
+        range(cut, len(whole)),
+        parts[0].attribute_classes,
+        _recordings(folder, whole),
+    )
+
+
+def _recordings(folder: Path, whole: ArrayRecords) -> WriteFile | None:
+    """The samples of every record's wav file: the loader reads them sorted, train takes first.
+
+    Packed data have none. Where the loader left files out, numbers and files would not agree, and
+    another person's voice would be released: then there are none either.
+    """
+    data = folder / "data" if (folder / "data").is_dir() else folder
+    paths = sorted(data.glob("*/*.wav"))
+    takes = [int(path.stem.split("_")[2]) for path in paths]
+    ordered = [path for path, take in zip(paths, takes) if take < 40]
+    ordered += [path for path, take in zip(paths, takes) if take >= 40]
+    assert whole.owners is not None
+    told = [(str(path.stem).split("_")[0], path.stem.split("_")[1]) for path in ordered]
+    known = [
+        (str(digit), who[0].removeprefix("speaker_"))
+        for digit, who in zip(whole.y.tolist(), whole.owners)
+    ]
+    if told != known:
+        return None
+    return lambda index, path: write_samples(ordered[index], path)
+
+
+def _read_motion_sense(folder: Path) -> Dataset:
+    parts = [motion_sense(folder, part, magnitude=False) for part in ("train", "test")]
+    whole = _joined(parts)
+    whole.x = log_spectra(whole.x)
+    cut = len(parts[0])
+    classes = parts[0].attribute_classes
+    return Dataset("MotionSense", whole, range(cut), range(cut, len(whole)), classes)
+
+
+def _read_sisfall(folder: Path) -> Dataset:
+    windows = sisfall(folder, magnitude=False)
+    train, test = time_blocks(windows)
+    windows.x = log_spectra(windows.x)
+    return Dataset("SisFall", windows, train, test, windows.attribute_classes)
+
+
+def log_spectra(windows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """(n, time, channels) to (n, time / 2 + 1, channels): where in a step a window starts is gone."""
+    return np.log1p(np.abs(np.fft.rfft(windows, axis=1))).astype(np.float32)
+
+
+def time_blocks(windows: Windows) -> tuple[list[int], list[int]]:
+    """Each person's windows of one activity in blocks of time, train and test with a gap between.
+
+    Windows overlap by half, so that two of them with one between share nothing.
+    """
+    assert windows.owners is not None
+    runs: dict[tuple[str, int], list[int]] = {}
+    for index, (who, activity) in enumerate(zip(windows.owners, windows.y.tolist())):
+        runs.setdefault((who[0], activity), []).append(index)
+    train, test = [], []
+    for run in runs.values():
+        for start in range(0, len(run), _BLOCK):
+            block = run[start : start + _BLOCK]
+            train += block[_TRAIN]
+            test += block[_TEST]
+    return train, test
+
+
+def _read_celeba(folder: Path) -> Dataset:
+    parts = [celeba(folder, part) for part in ("train", "test")]
+    whole = _joined([featured(part) for part in parts])
+    cut = len(parts[0])
+    return Dataset(
+        "CelebA",
+        whole,
+        range(cut),
+        range(cut, len(whole)),
+        parts[0].attribute_classes,
+        lambda index, path: write_pixels(
+            (parts[0][index] if index < cut else parts[1][index - cut]).x, path
+        ),
+    )
+
+
+def _read_utkface(folder: Path) -> Dataset:
+    faces = utkface(folder)
+    order = np.arange(len(faces))
+    train, test = order[order % 5 != 0].tolist(), order[order % 5 == 0].tolist()
+    return Dataset(
+        "UTKFace",
+        featured(faces),
+        train,
+        test,
+        faces.attribute_classes,
+        lambda index, path: write_pixels(faces[index].x, path),
+    )
+
+
+def write_pixels(picture: npt.NDArray[np.uint8], path: Path) -> Path:
+    """As the encoder saw them: place, camera, owner and thumbnail of the original stay behind."""
+    target = path.with_suffix(".png")
+    write_image(target, picture)
+    return target
+
+
+def write_samples(recording: Path, path: Path) -> Path:
+    """Sampling rate and samples; title, artist, date and tool of the original stay behind."""
+    from scipy.io import wavfile
+
+    target = path.with_suffix(".wav")
+    wavfile.write(target, *read_wav(recording))
+    return target
+
+
+def featured(pictures: Pictures) -> ArrayRecords:
+    """Pictures as ImageNet features, all else as it is."""
+    shown = [pictures[index] for index in range(len(pictures))]
+    return ArrayRecords(
+        picture_features([each.x for each in shown]),
+        [each.y for each in shown],
+        owners=[each.owners for each in shown],
+        attributes=pictures.attributes,
+    )
+
+
+_LAYOUTS: Sequence[tuple[Callable[[Path], bool], Callable[[Path], Dataset]]] = (
+    (
+        lambda folder: any(
+            (folder / name).is_file()
+            for name in ("logmel.npz", "audioMNIST_meta.txt", "data/audioMNIST_meta.txt")
+        ),
+        _read_audio,
+    ),
+    (lambda folder: (folder / "A_DeviceMotion_data").is_dir(), _read_motion_sense),
+    (
+        lambda folder: (folder / "subjects.csv").is_file() or bool(list(folder.glob("S[AE]01"))),
+        _read_sisfall,
+    ),
+    (lambda folder: (folder / "list_attr_celeba.txt").is_file(), _read_celeba),
+    (
+        lambda folder: (folder / "index.csv").is_file() or any(folder.rglob("*_*_*_*.jpg")),
+        _read_utkface,
+    ),
+)
+
+
+def chosen_rows(records: ArrayRecords, chosen: Sequence[int]) -> ArrayRecords:
+    """The named records, in that order."""
+    rows, owners = list(chosen), records.owners
+    return ArrayRecords(
+        records.x[rows],
+        records.y[rows],
+        owners=None if owners is None else [owners[index] for index in rows],
+        attributes={name: value[rows] for name, value in records.attributes.items()},
+    )
+
+
+def _joined(parts: Sequence[ArrayRecords]) -> ArrayRecords:
+    owners = [who for part in parts for who in part.owners or ((),) * len(part)]
+    names = parts[0].attributes
+    return ArrayRecords(
+        np.concatenate([part.x for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        owners=owners,
+        attributes={
+            name: np.concatenate([part.attributes[name] for part in parts]) for name in names
+        },
+    )

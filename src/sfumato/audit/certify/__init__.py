@@ -1,0 +1,1 @@
+"""Lower bounds on epsilon, and whether code does what its card says."""

@@ -1,0 +1,170 @@
+"""Canaries in a real training: records made to be found again, and the code that trains taken as it is.
+
+Each canary is a record whose gradient lies on a coordinate of its own, far beyond the clip norm. The
+private step that training uses (``learn``) draws, clips, sums and noises; what it releases along a
+canary's coordinate is scored by the likelihood ratio that the plan itself implies.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.fft import dct
+from torch import nn
+
+from sfumato.audit.certify._epsilon import AuditError, LowerBound
+from sfumato.audit.certify._one_run import one_run_lower_bound
+from sfumato.audit.certify._worst_case_simulation import step_ratio
+from sfumato.data import ArrayRecords
+from sfumato.learn import (
+    AsIs,
+    LowFrequency,
+    MaskedPixels,
+    Pixelate,
+    Plan,
+    PublicView,
+    Speed,
+    Subspace,
+    cross_entropy,
+)
+from sfumato.learn.engine import PrivateStep, Streams, records_by_owner, units_of
+from sfumato.learn.views import BLANK
+from sfumato.privacy import Randomness, Relation
+
+# How far a canary's gradient lies beyond the clip norm; a public one must outshine the noise.
+_BEYOND, _LOUD = 1e3, 1e9
+_RECORDS_OF_A_PERSON = 3
+
+
+@dataclass(frozen=True)
+class CanaryRun:
+    """Which canaries were in, and how much one training says that each of them was."""
+
+    included: npt.NDArray[np.bool_]
+    scores: npt.NDArray[np.float64]
+    plan: Plan
+
+    def lower_bound(self, confidence: float = 0.95) -> LowerBound:
+        """By the one-run audit, which assumes nothing about how canaries influence each other."""
+        return one_run_lower_bound(
+            self.included, self.scores, delta=self.plan.delta, confidence=confidence
+        )
+
+
+def canary_run(
+    plan: Plan,
+    *,
+    canaries: int = 1000,
+    randomness: Randomness | None = None,
+    shared_batch: bool = True,
+) -> CanaryRun:
+    """One training of ``plan.steps`` steps with ``canaries``, half of them in by a fair coin.
+
+    "In" and "out" are neighbours under the plan's relation: out means absent (add-remove), blank
+    (zero-out), or the opposite gradient (replace).
+
+    | switch of the plan | what a canary is |
+    | --- | --- |
+    | several clips | a record whose clips all say the same |
+    | unit person | a person with three records (or as many as the unit allows) |
+    | projector | as ever; the public gradients span every canary's direction |
+    | feature map | a direction that the map does not see, so that neighbours share their view |
+    | masked pixels | a loud public half beside the private one |
+
+    With masked pixels the attacker takes the private batch to be the public one: the attack on the
+    published shared batch, which finds nothing where the two are independent. ``shared_batch=False``
+    attacks the private stream alone, as without a public view.
+    """
+    view = plan.public_view
+    if not plan.is_private:
+        raise AuditError("Expected a plan with noise, got one without: there is nothing to refute.")
+    source = randomness or Randomness()
+    included = source.generator().random(canaries) < 0.5
+    directions = _directions(canaries, view)
+    if plan.projector is not None:
+        public = ArrayRecords(_clipwise(directions, plan.clips), np.ones(canaries, dtype=np.int64))
+        plan = replace(plan, projector=Subspace(public, rank=canaries, refresh=plan.steps))
+    data = _records(plan, included, directions)
+    owners = None
+    if plan.by_person:
+        owners = records_by_owner(data, most=plan.unit.max_records)
+    model = nn.Linear(directions.shape[1], 2, bias=False)
+    nn.init.zeros_(model.weight)
+    step = PrivateStep(
+        model, cross_entropy, plan, Streams(model, data, plan, AsIs()),
+        units_of(plan, data, owners), len(data), randomness=source, speed=Speed(),
+    )  # fmt: skip
+    scores = np.zeros(canaries)
+    sigma, rate = plan.noise_multiplier, plan.sampling_rate
+    away = -1.0 if plan.relation is Relation.REPLACE else 0.0
+    for _ in range(plan.steps):
+        gradient = step.take().gradient["weight"].double().numpy() * plan.divisor / plan.clip_norm
+        along = (gradient[0] - gradient[1]) / math.sqrt(2)
+        seen = directions @ along
+        if shared_batch and isinstance(view, MaskedPixels):
+            present = np.abs(along[:canaries]) > 1e3 * sigma
+            scores += np.where(present, step_ratio(seen, 1.0, sigma, away=away), 0.0)
+        else:
+            scores += step_ratio(seen, rate, sigma, away=away)
+    return CanaryRun(included, scores, plan)
+
+
+def _directions(count: int, view: PublicView | None) -> npt.NDArray[np.float32]:
+    """One unit vector a canary, orthogonal to the others, that no public view shows."""
+    match view:
+        case None:
+            return np.eye(count, dtype=np.float32)
+        case MaskedPixels():
+            return np.eye(2 * count, dtype=np.float32)[count:]
+        case Pixelate():
+            # two pixels of a square against each other: its mean stays
+            rows = np.zeros((count, count * view.block), dtype=np.float32)
+            first = np.arange(count) * view.block
+            rows[np.arange(count), first] = math.sqrt(0.5)
+            rows[np.arange(count), first + 1] = -math.sqrt(0.5)
+            return rows
+        case LowFrequency():
+            waves = dct(np.eye(count + view.size), axis=0, norm="ortho")
+            return np.ascontiguousarray(waves[view.size :], dtype=np.float32)
+    raise AuditError(
+        f"Expected a public view that loses something, got {view.name}: it has no neighbours that "
+        "share their view, so there is nothing to attack."
+    )
+
+
+def _records(
+    plan: Plan, included: npt.NDArray[np.bool_], directions: npt.NDArray[np.float32]
+) -> ArrayRecords:
+    """Canaries as loud rows along their directions, and what is public about them."""
+    count = len(included)
+    masked = isinstance(plan.public_view, MaskedPixels)
+    x = directions * np.float32((_LOUD if masked else _BEYOND) * plan.clip_norm)
+    if plan.relation is Relation.REPLACE:
+        x[~included] *= -1
+    mask = None
+    if masked:
+        # the public half of a canary shines without clipping; its private half is all that differs
+        x[np.arange(count), np.arange(count)] = _LOUD * plan.clip_norm
+        mask = np.zeros(x.shape, dtype=bool)
+        mask[:, :count] = True
+    rows = np.arange(count)
+    if plan.relation is Relation.ADD_REMOVE:
+        rows = rows[included]
+    # blank is a symbol whose gradient is defined as zero, not black pixels (R2)
+    blank = ~included & (plan.relation is Relation.ZERO_OUT)
+    if plan.by_person:
+        rows = np.repeat(rows, min(_RECORDS_OF_A_PERSON, plan.unit.max_records or count))
+    return ArrayRecords(
+        _clipwise(x[rows], plan.clips), np.ones(len(rows), dtype=np.int64),
+        mask=None if mask is None else _clipwise(mask[rows], plan.clips),
+        owners=[f"canary {row}" for row in rows] if plan.by_person else None,
+        attributes={BLANK: blank[rows]},
+    )  # fmt: skip
+
+
+def _clipwise(rows: npt.NDArray[Any], clips: int) -> npt.NDArray[Any]:
+    return rows if clips == 1 else np.repeat(rows[:, None], clips, axis=1)

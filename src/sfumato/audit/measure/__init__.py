@@ -1,0 +1,1 @@
+"""One contract for every measure of leakage and usefulness."""

@@ -1,0 +1,22 @@
+"""Folders of files: what to do, what was done, in several processes, resumable, honest about failures."""
+
+from __future__ import annotations
+
+from sfumato.jobs._items import Item, JobReport, Outcome, dataset_items
+from sfumato.jobs._progress import Standing
+from sfumato.jobs._release_folder import CLASSES_NOTE, NAMES_NOTE, Release, level_times
+from sfumato.jobs._run import Start, run_job
+
+__all__ = [
+    "CLASSES_NOTE",
+    "NAMES_NOTE",
+    "Item",
+    "JobReport",
+    "Outcome",
+    "Release",
+    "Standing",
+    "Start",
+    "dataset_items",
+    "level_times",
+    "run_job",
+]

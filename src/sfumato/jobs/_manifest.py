@@ -1,0 +1,192 @@
+"""What a folder job has published, so that it can go on after a stop.
+
+A line is written before the outputs of an item are moved into place and names their digests. What
+counts as finished is then judged by the files themselves: a crash at any point leaves either all of
+an item or something that is seen to be incomplete. The first line holds the random id of the run,
+under which a ledger reserves (R20). The manifest names inputs and their digests, so it is for the
+owner only (mode 0600) and never lies in the release (R14).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sfumato.files import sha256
+from sfumato.media import MediaError
+from sfumato.privacy import new_run_id
+
+_VERSION = 2
+_KIND = "sfumato job manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One item: digests of its source, of the settings and of every output (relative names).
+
+    ``staged`` is where its outputs lay before they were moved, seen from beside the release.
+    """
+
+    source: str
+    digest: str
+    settings: str
+    outputs: dict[str, str] = field(default_factory=dict)
+    main: str = ""
+    result: Any = None
+    staged: str = ""
+
+    def state(self, out_dir: Path) -> str:
+        """``whole``, ``missing`` (some output is not there) or ``changed`` (not as we wrote it)."""
+        missing = False
+        for name, digest in self.outputs.items():
+            file = out_dir / name
+            if not file.is_file():
+                missing = True
+            elif sha256(file) != digest:
+                return "changed"
+        return "missing" if missing or not self.outputs else "whole"
+
+    @property
+    def content(self) -> str | None:
+        """The digest of the decoded recording, where the work gave one."""
+        return self.result.get("content") if isinstance(self.result, dict) else None
+
+
+class Manifest:
+    """The open manifest of one job; a second job on the same folder is refused.
+
+    A file of somebody else at its place is refused and left as it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.items: dict[str, Published] = {}
+        self._by_digest: dict[str, str] = {}
+        self.run = ""
+        self.kept: Any = None
+        self.closed = False
+
+    def __enter__(self) -> Self:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._load()
+            os.fchmod(self._file, 0o600)
+        except BlockingIOError:
+            os.close(self._file)
+            raise MediaError(
+                "Expected one job at a time for this output folder, another one is running: "
+                "wait for it or choose another folder."
+            ) from None
+        except BaseException:
+            os.close(self._file)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._file)
+
+    def add(self, item: Published) -> None:
+        """Record an item, durably, before its outputs are moved."""
+        self._append({"item": asdict(item)})
+        self._remember(item)
+
+    def withdraw(self, source: str) -> None:
+        """Take back an item whose output could not be moved: nobody has seen it."""
+        self._append({"withdrawn": source})
+        del self.items[source]
+
+    def twin(self, source: str, digest: str, content: str | None) -> Published | None:
+        """An item published from another source with the same bytes or the same decoded content."""
+        for known in (digest, content):
+            other = self.items.get(self._by_digest.get(known or "", ""))
+            if (
+                other is not None
+                and other.source != source
+                and known in (other.digest, other.content)
+            ):
+                return other
+        return None
+
+    def _remember(self, item: Published) -> None:
+        self.items[item.source] = item
+        for digest in (item.digest, item.content):
+            if digest:
+                self._by_digest[digest] = item.source
+
+    def close_run(self) -> None:
+        """Record that everything of this run was let go and its reservation committed."""
+        if not self.closed:
+            self._append({"closed": self.run})
+            self.closed = True
+
+    def keep(self, note: Any) -> None:
+        """Record, durably, what this run reserves, before it does."""
+        self._append({"kept": note})
+        self.kept = note
+
+    def begin_run(self) -> None:
+        """A run with an id of its own: what it draws is reserved anew."""
+        run = new_run_id()
+        self._append({"sfumato": _KIND, "version": _VERSION, "run": run})
+        self.run, self.kept, self.closed = run, None, False
+
+    def _append(self, line: dict[str, Any]) -> None:
+        text = json.dumps(line, sort_keys=True, allow_nan=False) + "\n"
+        data = text.encode()
+        while data:
+            data = data[os.write(self._file, data) :]
+        os.fsync(self._file)
+
+    def _load(self) -> None:
+        lines = self.path.read_bytes().splitlines(keepends=True)
+        if not lines:
+            self.begin_run()
+            return
+        self._read_line(lines[0])
+        if not self.run:
+            raise self._unreadable()
+        if not lines[-1].endswith(b"\n"):
+            # A stop in the middle of a write: that item was not moved yet.
+            os.ftruncate(self._file, sum(map(len, lines[:-1])))
+            lines.pop()
+        for line in lines[1:]:
+            self._read_line(line)
+
+    def _read_line(self, text: bytes) -> None:
+        try:
+            match json.loads(text):
+                case {"sfumato": kind, "version": version, "run": str(run)}:
+                    if (kind, version) != (_KIND, _VERSION):
+                        raise self._unreadable()
+                    self.run, self.kept, self.closed = run, None, False
+                case {"kept": note} if self.run:
+                    self.kept = note
+                case {"item": dict(entry)} if self.run:
+                    self._remember(Published(**entry))
+                case {"withdrawn": str(source)} if self.run:
+                    del self.items[source]
+                case {"closed": str(run)} if run == self.run:
+                    self.closed = True
+                case _:
+                    raise self._unreadable()
+        except (ValueError, TypeError, KeyError):
+            raise self._unreadable() from None
+
+    def _unreadable(self) -> MediaError:
+        return MediaError(
+            f"Expected a job manifest of version {_VERSION} beside the output folder, got another "
+            "file at its place, which was left as it is: move it away, or choose another output "
+            "folder."
+        )

@@ -1,0 +1,185 @@
+"""What a training file says, made into records, a model, a public view and an optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from torch import nn
+
+from sfumato.data import (
+    ArrayRecords,
+    Records,
+    Sampling,
+    StagedFolder,
+    VideoRecords,
+    hmdb51,
+    ntu_rgbd,
+    toyota_smarthome,
+    ucf101,
+    utd_mhad,
+    video_folder,
+)
+from sfumato.learn._methods import METHODS, PRESETS
+from sfumato.learn._optimizers import Adam, Optimizer, Schedule, Sgd
+from sfumato.learn._projector import Subspace
+from sfumato.learn._starting_weights import StartingWeights
+from sfumato.learn._trainer import cross_entropy
+from sfumato.learn.config._pose_job import made_up_people, pose_loss, pose_model, pose_records
+from sfumato.learn.config._schema import ConfigError, DataConfig, TrainConfig
+from sfumato.learn.config._synthetic import moving_squares
+from sfumato.learn.engine._routes import Loss
+from sfumato.learn.engine._speed import Speed
+from sfumato.learn.views._feature_maps import Blur, FeatureMap, LowFrequency, Pixelate
+from sfumato.learn.views._prepare import Pictures, VideoClips
+from sfumato.learn.views._public_view import MaskedPixels, PublicView
+from sfumato.models import VideoViT, load_weights, mvit_b, mvit_v2_s, select
+
+
+def build_model(config: TrainConfig, classes: int) -> nn.Module:
+    """A fresh model (weights drawn from no private thing), with the chosen layers trainable."""
+    if config.pose is not None:
+        return pose_model(config)
+    chosen, seen = config.model, config.input
+    if chosen.name == "video-vit":
+        model: nn.Module = VideoViT(
+            classes, clip=(3, seen.frames, seen.height, seen.width), tubelet=chosen.tubelet,
+            width=chosen.width, depth=chosen.depth, heads=chosen.heads,
+        )  # fmt: skip
+    else:
+        make = {"mvit_v2_s": mvit_v2_s, "mvit_b": mvit_b}[chosen.name]
+        model = make(classes, frames=seen.frames, spatial_size=(seen.height, seen.width))
+    if chosen.weights is not None:
+        load_weights(model, chosen.weights, new_head=True)
+    select(model, chosen.trainable)
+    return model
+
+
+def starting_weights(config: TrainConfig) -> StartingWeights:
+    """Where the parameters of ``build_model`` come from, and what they have seen."""
+    chosen = config.model
+    start = StartingWeights.fresh()
+    if chosen.pretrained:
+        start = StartingWeights.from_store(chosen.name, "ImageNet")
+    if chosen.weights is None:
+        return start
+    found = StartingWeights.of_file(chosen.weights, other_data=chosen.weights_saw == "other-data")
+    return replace(found, public=start.public)
+
+
+def load_records(data: DataConfig, config: TrainConfig) -> Records:
+    """Recordings with labels."""
+    if config.pose is not None:
+        return pose_records(data, config)
+    seen = config.input
+    if data.kind == "synthetic":
+        return moving_squares(
+            data.clips, frames=seen.frames, size=seen.height, people=data.people, seed=data.seed
+        )
+    if data.path is None:
+        raise ConfigError(f"Expected a path with data of kind {data.kind}, got none.")
+    if data.kind == "stage":
+        return StagedFolder(data.path, data.split)
+    sampling = Sampling(frames=seen.frames * config.training.clips)
+    if data.kind == "folder":
+        return video_folder(data.path, data.masks, sampling=sampling)
+    if data.kind == "utd-mhad":
+        return utd_mhad(data.path, "rgb", data.split, sampling=sampling)
+    load: dict[str, Callable[..., VideoRecords]] = {
+        "ucf101": ucf101, "hmdb51": hmdb51, "ntu-rgbd": ntu_rgbd,
+        "toyota-smarthome": toyota_smarthome,
+    }  # fmt: skip
+    records = load[data.kind](data.path, data.split or "train", sampling=sampling)
+    if data.release is not None:
+        return records.from_release(data.path, data.release)
+    return records if data.masks is None else records.with_masks(data.path, data.masks)
+
+
+def loss_of(config: TrainConfig) -> Loss:
+    return cross_entropy if config.pose is None else pose_loss(config)
+
+
+def what_a_record_is(config: TrainConfig) -> str:
+    if config.pose is None:
+        return ""
+    if config.pose.per_person:
+        return " (one person box: other boxes of its picture may show the person too)"
+    return " (one picture with all its people)"
+
+
+def preparation(config: TrainConfig) -> VideoClips | Pictures:
+    if config.pose is not None:
+        return Pictures()
+    seen = config.input
+    return VideoClips(seen.frames, seen.height, seen.width, seen.mean, seen.deviation)
+
+
+def unit_count(config: TrainConfig) -> int:
+    """How many units the plan counts on: a declared constant, never the length of private data."""
+    if config.privacy.records is not None:
+        return config.privacy.records
+    if config.data.kind == "staged-people":
+        return config.data.clips
+    if config.data.kind == "synthetic":
+        person = METHODS[config.method].person
+        return config.data.people if person else config.data.clips
+    raise ConfigError(
+        "Expected privacy.records, the number of records (persons, with unit person) that the plan "
+        "counts on, got none: it is a public constant, so it is not read from the data."
+    )
+
+
+def public_view(config: TrainConfig) -> PublicView | None:
+    asked = config.view
+    if asked is None:
+        return None
+    if asked.kind == "masked-pixels":
+        return MaskedPixels(asked.private)
+    settings = {
+        name: getattr(asked, name)
+        for name in ("size", "step", "block", "sigma")
+        if getattr(asked, name) is not None
+    }
+    kinds: dict[str, type[FeatureMap]] = {
+        "low-frequency": LowFrequency, "pixelate": Pixelate, "blur": Blur,
+    }  # fmt: skip
+    try:
+        return kinds[asked.kind](**settings)
+    except TypeError:
+        raise ConfigError(
+            f"Expected settings of view {asked.kind}, got {', '.join(settings)}."
+        ) from None
+
+
+def subspace(config: TrainConfig) -> Subspace | None:
+    asked = config.projector
+    if asked is None:
+        return None
+    return Subspace(load_records(asked.public, config), asked.rank, asked.refresh)
+
+
+def speed_of(config: TrainConfig) -> Speed:
+    return Speed(**config.speed.model_dump())
+
+
+def optimizer_of(config: TrainConfig) -> Optimizer:
+    chosen = config.training
+    warmup = chosen.warmup
+    if not warmup and config.preset is not None:
+        warmup = round(PRESETS[config.preset].warmup_epochs * unit_count(config) / chosen.batch)
+    schedule = Schedule(warmup, chosen.schedule)
+    if chosen.optimizer == "adam":
+        return Adam(chosen.rate, schedule=schedule)
+    return Sgd(chosen.rate, chosen.momentum, schedule=schedule)
+
+
+def made_up_records(config: TrainConfig, count: int) -> ArrayRecords:
+    if config.pose is not None:
+        return made_up_people(config, count)
+    seen = config.input
+    shape = (count, seen.frames, seen.height, seen.width)
+    x = np.random.default_rng(0).integers(0, 256, (*shape, 3)).astype(np.uint8)
+    mask = np.zeros(shape, dtype=bool)
+    mask[:, :, : seen.height // 2] = True
+    return ArrayRecords(x, np.zeros(count, dtype=np.int64), mask=mask)

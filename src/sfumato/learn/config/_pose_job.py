@@ -1,0 +1,118 @@
+"""What a training file says about pose, made into records, a model and a loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from torch import nn
+
+from sfumato.data import (
+    ArrayRecords,
+    PersonCrops,
+    PoseRecords,
+    Records,
+    StagedPeople,
+    coco_keypoints,
+    human_art,
+    lsp,
+    mpii,
+    staged_people,
+    vocabulary,
+)
+from sfumato.learn._pose import PoseLoss, SkeletonFinder
+from sfumato.learn.config._schema import (
+    ConfigError,
+    DataConfig,
+    PoseConfig,
+    TrainConfig,
+    read_config,
+)
+from sfumato.models import freeze_batchnorm, load_weights, pose_net, replace_batchnorm, select
+
+
+def pose_records(data: DataConfig, config: TrainConfig) -> PersonCrops:
+    """Crops of the people of every picture, as many a record as the file says."""
+    asked = _asked(config)
+    size = (config.input.height, config.input.width)
+    return PersonCrops(_pictures(data, asked), size, asked.people)
+
+
+def _pictures(data: DataConfig, asked: PoseConfig) -> PoseRecords | StagedPeople:
+    joints, each = asked.joints, asked.per_person
+    if data.kind == "staged-people":
+        return staged_people(data.clips, seed=data.seed, joints=joints, keep=data.path)
+    if data.path is None:
+        raise ConfigError(f"Expected a path with data of kind {data.kind}, got none.")
+    if data.kind == "lsp":
+        return lsp(data.path, data.split or "train", joints=joints)
+    if data.kind == "coco":
+        return coco_keypoints(data.path, data.split or "train2017", joints=joints, per_person=each)
+    if data.kind == "human-art":
+        return human_art(data.path, data.split or "training", joints=joints, per_person=each)
+    return mpii(data.path, data.split or "train", joints=joints, per_person=each)
+
+
+def pose_model(config: TrainConfig) -> nn.Module:
+    """A pose model with the chosen layers trainable and no layer that mixes records."""
+    asked, chosen = _asked(config), config.model
+    model: nn.Module = pose_net(
+        chosen.name, len(vocabulary(asked.joints)), pretrained=chosen.pretrained,
+        input_size=(config.input.height, config.input.width), split=asked.split,
+    )  # fmt: skip
+    model = freeze_batchnorm(model) if chosen.norms == "frozen" else replace_batchnorm(model)
+    if chosen.weights is not None:
+        load_weights(model, chosen.weights, new_head=True)
+    select(model, chosen.trainable)
+    return model
+
+
+def pose_loss(config: TrainConfig) -> PoseLoss:
+    asked = _asked(config)
+    return PoseLoss(
+        round(config.input.width * asked.split), asked.split, asked.sigma, asked.people,
+        vocabulary(asked.joints),
+    )  # fmt: skip
+
+
+def made_up_people(config: TrainConfig, count: int) -> ArrayRecords:
+    """Noise with joints, for a trial step that opens no recording."""
+    asked, rng = _asked(config), np.random.default_rng(0)
+    size = (config.input.height, config.input.width)
+    lead = (count,) if asked.people == 1 else (count, asked.people)
+    y = rng.uniform(0, min(size), (*lead, len(vocabulary(asked.joints)), 3)).astype(np.float32)
+    y[..., 2] = 1
+    return ArrayRecords(rng.integers(0, 256, (*lead, *size, 3)).astype(np.uint8), y)
+
+
+def what_was_wrong(records: Records) -> str | None:
+    """Annotations that were left out or mended, counted by sentence; for the operator alone."""
+    inner = getattr(records, "records", records)
+    problems = getattr(inner, "problems", None)
+    return str(problems) if problems is not None and len(problems) else None
+
+
+def read_skeleton_finder(folder: Path) -> SkeletonFinder:
+    """The pose model that ``sfumato train`` wrote to ``folder``."""
+    settings = folder / "config.yaml"
+    if not settings.is_file():
+        raise ConfigError(
+            f"Expected a folder written by sfumato train, found no {settings.name} in {folder.name!r}."
+        )
+    blank = ["model.weights=null", "model.weights_saw=null", "model.pretrained=false"]
+    config = read_config(settings, blank)
+    if config.pose is None:
+        raise ConfigError(
+            "Expected a pose model, got one that was trained to tell classes: train with the "
+            "section pose."
+        )
+    model = pose_model(config)
+    load_weights(model, folder / "model.safetensors")
+    loss = pose_loss(config)
+    size = (config.input.height, config.input.width)
+    return SkeletonFinder(model.eval(), size, loss.joints, loss.x_bins, loss.split)
+
+
+def _asked(config: TrainConfig) -> PoseConfig:
+    assert config.pose is not None
+    return config.pose

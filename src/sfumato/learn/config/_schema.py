@@ -1,0 +1,262 @@
+"""What ``sfumato train`` reads: one YAML file, every key known, every value checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field
+
+from sfumato.errors import SfumatoError
+from sfumato.learn._methods import METHODS, PRESETS
+from sfumato.models import POSE_BACKBONES
+from sfumato.settings import Count, Seed, Settings, parse_file, parse_value, shown, validated
+
+
+class ConfigError(SfumatoError):
+    """A training file that cannot be followed."""
+
+
+Pixels = Annotated[int, Field(ge=1, le=4096)]
+
+
+class DataConfig(Settings):
+    """Where recordings come from; ``synthetic`` makes its own."""
+
+    kind: Literal[
+        "synthetic", "stage", "folder", "utd-mhad", "ucf101", "hmdb51",
+        "ntu-rgbd", "toyota-smarthome",
+        "staged-people", "lsp", "coco", "mpii", "human-art",
+    ] = "synthetic"  # fmt: skip
+    path: Path | None = None
+    masks: Path | None = None
+    # what `sfumato protect` wrote from path: its videos and exact masks instead of the originals
+    release: Path | None = None
+    split: str | None = None
+    clips: Annotated[int, Field(ge=1, le=10**6)] = 200
+    people: Annotated[int, Field(ge=1, le=10**6)] = 20
+    seed: Seed = 0
+
+
+class ViewConfig(Settings):
+    """What trains without noise."""
+
+    kind: Literal["masked-pixels", "low-frequency", "pixelate", "blur"]
+    private: Literal["whole", "rest"] = "whole"
+    size: Pixels | None = None
+    step: Annotated[float, Field(gt=0, le=10**6)] | None = None
+    block: Pixels | None = None
+    sigma: Annotated[float, Field(gt=0, le=10**4)] | None = None
+
+
+class ProjectorConfig(Settings):
+    """A subspace of gradients of public records."""
+
+    public: DataConfig
+    rank: Annotated[int, Field(ge=1, le=10**5)] = 50
+    refresh: Count = 1
+
+
+class ModelConfig(Settings):
+    name: Literal[
+        "video-vit", "mvit_v2_s", "mvit_b",
+        "tiny-vit-5m", "tiny-vit-11m", "tiny-vit-21m", "efficientnet-lite0",
+    ] = "video-vit"  # fmt: skip
+    weights: Path | None = None
+    # the operator's word, for the card, that the weights saw none of the records of this training
+    weights_saw: Literal["other-data"] | None = None
+    # ImageNet weights from the model store, where it has them
+    pretrained: bool = False
+    # BatchNorm mixes records: its statistics stay fixed, or GroupNorm takes its place
+    norms: Literal["frozen", "group"] = "frozen"
+    trainable: Literal["everything", "head", "last-norms", "norms", "last-stage"] = "everything"
+    tubelet: tuple[Pixels, Pixels, Pixels] = (2, 8, 8)
+    width: Pixels = 48
+    depth: Annotated[int, Field(ge=1, le=100)] = 2
+    heads: Annotated[int, Field(ge=1, le=100)] = 3
+
+
+class PoseConfig(Settings):
+    """Joints instead of classes: which ones, how many people of a picture, and SimCC's bins."""
+
+    joints: Literal["lsp", "mpii", "coco"] = "mpii"
+    # crops of a picture's largest people; they are one record, and clipped together
+    people: Annotated[int, Field(ge=1, le=1000)] = 1
+    # one record a person box: a weaker promise, which the card names
+    per_person: bool = False
+    split: Annotated[float, Field(ge=1, le=64)] = 2.0
+    sigma: Annotated[float, Field(ge=0, le=10**4)] = 6.0
+
+
+class InputConfig(Settings):
+    frames: Annotated[int, Field(ge=1, le=10**4)] = 8
+    height: Pixels = 32
+    width: Pixels = 32
+    mean: Annotated[float, Field(ge=-1000, le=1000)] = 0.45
+    deviation: Annotated[float, Field(ge=1e-6, le=1000)] = 0.225
+
+
+class PrivacyConfig(Settings):
+    """The promise. Unit, relation and delta are chosen strictly, and said, where left out."""
+
+    epsilon: Annotated[float, Field(ge=1e-6, le=1e6)] | None = None
+    delta: Annotated[float, Field(ge=1e-30, lt=1)] | None = None
+    clip_norm: Annotated[float, Field(gt=0, le=1e12)] = 1.0
+    records: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    unit: str | None = None
+    relation: Literal["add-remove", "replace", "zero-out"] | None = None
+    as_published: bool = False
+
+
+class TrainingConfig(Settings):
+    batch: Count = 32
+    steps: Count | None = None
+    epochs: Annotated[float, Field(gt=0, le=10**6)] | None = None
+    clips: Annotated[int, Field(ge=1, le=10**4)] = 1
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    rate: Annotated[float, Field(gt=0, le=10**6)] = 0.5
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    warmup: Annotated[int, Field(ge=0, le=10**9)] = 0
+    schedule: Literal["constant", "cosine"] = "constant"
+    checkpoint_every: Count = 50
+    evaluate_every: Count | None = None
+
+
+class SpeedConfig(Settings):
+    memory: Annotated[int, Field(ge=1, le=1 << 50)] = 1 << 30
+    micro_batch: Count | None = None
+    trunk_cache: bool = True
+    keep_cache: bool = False
+
+
+class TrainConfig(Settings):
+    """The whole file."""
+
+    out: Path
+    method: str = "dp-sgd"
+    preset: str | None = None
+    data: DataConfig = DataConfig()
+    held_out: DataConfig | None = None
+    view: ViewConfig | None = None
+    projector: ProjectorConfig | None = None
+    model: ModelConfig = ModelConfig()
+    pose: PoseConfig | None = None
+    input: InputConfig = InputConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
+    training: TrainingConfig = TrainingConfig()
+    speed: SpeedConfig = SpeedConfig()
+    shared_records: Literal["refuse", "drop"] = "refuse"
+    operator_log: Path | None = None
+    # the loss on private records: nowhere, on the progress bar, or there and in TensorBoard's files
+    private_loss: Literal["hidden", "shown", "logged"] = "hidden"
+    seed: Seed | None = None
+
+    def to_yaml(self) -> str:
+        """The resolved settings, which read back as the same configuration."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=True)
+
+
+def read_config(path: Path, changes: list[str]) -> TrainConfig:
+    """Read a YAML file, apply ``key.sub=value`` changes, and check everything."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(
+            f"Expected a readable training file at {str(path)!r}, got none."
+        ) from None
+    try:
+        values = parse_file(text) or {}
+    except ValueError:
+        raise ConfigError("Expected YAML in the training file, got text that is not.") from None
+    if not isinstance(values, dict):
+        raise ConfigError(
+            "Expected a mapping of settings in the training file, got something else."
+        )
+    for change in changes:
+        _apply(values, change)
+    return parse_config(values)
+
+
+def parse_config(values: dict[str, Any]) -> TrainConfig:
+    """Check settings that are already plain values; a preset fills in what is not said."""
+    name = values.get("preset")
+    if name is not None:
+        if not isinstance(name, str) or name not in PRESETS:
+            raise ConfigError(f"Expected a preset out of {', '.join(PRESETS)}, got {shown(name)}.")
+        values = _with_preset(values, name)
+    config = validated(TrainConfig, values, "the training file", ConfigError)
+    _check_pose(config)
+    if config.model.weights_saw is not None and config.model.weights is None:
+        raise ConfigError(
+            "Expected model.weights with model.weights_saw, got none: there is nothing that it "
+            "could speak of."
+        )
+    if config.method not in METHODS:
+        raise ConfigError(f"Expected a method out of {', '.join(METHODS)}, got {config.method!r}.")
+    return config
+
+
+_POSE_DATA = {"staged-people", "lsp", "coco", "mpii", "human-art"}
+
+
+def _check_pose(config: TrainConfig) -> None:
+    """Data, model and the section ``pose`` belong together."""
+    wanted = config.pose is not None
+    public = None if config.projector is None else config.projector.public
+    sources = [asked for asked in (config.data, config.held_out, public) if asked is not None]
+    named = [(f"data.kind {asked.kind}", asked.kind in _POSE_DATA) for asked in sources]
+    named.append((f"model.name {config.model.name}", config.model.name in POSE_BACKBONES))
+    for name, fits in named:
+        if fits != wanted:
+            raise ConfigError(
+                f"Expected people with joints, a pose model and the section pose together, got {name} "
+                f"{'with' if wanted else 'without'} the section pose."
+            )
+    if config.pose is not None and config.pose.per_person and config.pose.people > 1:
+        raise ConfigError(
+            "Expected pose.people 1 with pose.per_person, where a record is one person box, "
+            f"got {config.pose.people}."
+        )
+
+
+def _with_preset(values: dict[str, Any], name: str) -> dict[str, Any]:
+    preset = PRESETS[name]
+    given = {each: _section(values, each) for each in ("training", "privacy", "input")}
+    training = {"batch": preset.batch, "rate": preset.rate, "clips": preset.clips,
+                "schedule": preset.schedule, "epochs": preset.epochs}  # fmt: skip
+    if "steps" in given["training"]:
+        del training["epochs"]
+    size = {"frames": preset.frames, "height": preset.size, "width": preset.width or preset.size}
+    return {
+        "method": preset.method,
+        **values,
+        "training": {**training, **given["training"]},
+        "privacy": {"clip_norm": preset.clip_norm, **given["privacy"]},
+        "input": {**size, **given["input"]},
+    }
+
+
+def _section(values: dict[str, Any], name: str) -> dict[str, Any]:
+    """The settings under ``name``, which may be left out."""
+    found = values.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise ConfigError(f"Expected {name!r} to hold settings, got {shown(found)}.")
+    return found or {}
+
+
+def _apply(values: dict[str, Any], change: str) -> None:
+    key, equals, text = change.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"Expected changes as key=value, got {shown(change)}.")
+    *parents, last = key.split(".")
+    place = values
+    for parent in parents:
+        place[parent] = _section(place, parent)
+        place = place[parent]
+    try:
+        place[last] = parse_value(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"Expected a value for {shown(key)}, got {error}: put it in quotes."
+        ) from None

@@ -1,0 +1,1 @@
+"""What detectors find, followed through a video without gaps."""

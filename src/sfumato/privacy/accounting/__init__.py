@@ -1,0 +1,1 @@
+"""Accountants: epsilon, delta and noise of any event under a stated relation."""

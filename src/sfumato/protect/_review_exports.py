@@ -1,0 +1,203 @@
+"""What stays with the operator: previews, boxes and masks to correct, doubtful frames to look at.
+
+All of it shows or describes the original people. It is written beside a run, only if the release
+came about, for the owner only, and never into the folder of the release. Every file says so inside
+(``PRIVATE_NOTE``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato import people
+from sfumato.files import atomic_output, refuse_overwrite, write_json
+from sfumato.media import (
+    IMAGE_SUFFIXES,
+    Frame,
+    open_video,
+    require_image_name,
+    require_video_name,
+    write_image,
+)
+from sfumato.privacy import PRIVATE_NOTE
+from sfumato.protect._chain import Chain
+from sfumato.protect._limited import Limited
+from sfumato.protect._method import Method, ProtectError
+from sfumato.protect._private_place import require_private_place
+from sfumato.protect._release import OutputSettings
+from sfumato.protect.avatar import Avatar
+from sfumato.protect.hide._hiding import Hiding
+from sfumato.protect.hide._region import Found, Region, Watcher
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Files to write beside a run; none by default."""
+
+    preview: Path | None = None
+    export_boxes: Path | None = None
+    export_masks: Path | None = None
+    review: Path | None = None
+
+    @property
+    def wanted(self) -> list[Path]:
+        given = (self.preview, self.export_boxes, self.export_masks, self.review)
+        return [path for path in given if path is not None]
+
+
+@dataclass
+class Written:
+    """What was noted, in words and for machines; filled when the run is over."""
+
+    words: list[str] = field(default_factory=list)
+    payload: dict[str, Any] = field(default_factory=dict)
+
+
+def _on_the_recording(method: Method) -> Method:
+    """Of a chain its first stage: a later one sees what the stages before it made."""
+    return _on_the_recording(method.stages[0]) if isinstance(method, Chain) else method
+
+
+def region_of(method: Method) -> Region | None:
+    """The region whose people a method looked for."""
+    looking = _on_the_recording(method)
+    return looking.region if isinstance(looking, Hiding | Limited) else None
+
+
+def _watchers(method: Method) -> list[Watcher] | None:
+    """Who is told what was found on the original frames; None where nobody is looked for."""
+    looking = _on_the_recording(method)
+    if isinstance(looking, Avatar):
+        return looking.watchers
+    region = region_of(looking)
+    return None if region is None else region.watchers
+
+
+@contextmanager
+def noting(
+    method: Method,
+    notes: Notes,
+    source: Path,
+    target: Path,
+    output: OutputSettings,
+    *,
+    force: bool,
+) -> Iterator[Written]:
+    """Watch a run and write the notes when it ended well."""
+    written, region = Written(), region_of(method)
+    if not notes.wanted:
+        yield written
+        _tell(region, written)
+        return
+    watchers = _watchers(method)
+    if watchers is None:
+        raise ProtectError(
+            f"Expected a method or region that keeps where people are, got {method.name}, which does "
+            "not: there is nothing to preview, export or review."
+        )
+    if region is None and notes.review is not None:
+        raise ProtectError(
+            f"Expected a method that holds places over time for a review, got {method.name}: export "
+            "its masks or write a preview instead."
+        )
+    _require_places(notes, source, target, force=force)
+    with ExitStack() as stack:
+        sheet = people.ContactSheet()
+        coco: list[people.CocoWriter] = []
+        masks = _mask_video(stack, notes, source, output, force)
+
+        def watch(frame: Frame, found: Found) -> None:
+            height, width = frame.image.shape[:2]
+            if notes.preview is not None:
+                sheet.add(people.draw(frame.image, found))
+            if notes.export_boxes is not None:
+                if not coco:
+                    category = "face" if isinstance(found, people.TrackedBoxes) else "person"
+                    coco.append(people.CocoWriter(width, height, category))
+                coco[0].add(found)
+            if masks is not None:
+                masks.write(frame, _as_mask(found, height, width))
+
+        watchers.append(watch)
+        stack.callback(watchers.remove, watch)
+        yield written
+        if notes.preview is not None:
+            with atomic_output(notes.preview, force=force, private=True) as temporary:
+                write_image(temporary, sheet.image(), note=PRIVATE_NOTE, force=True)
+        if notes.export_boxes is not None:
+            with atomic_output(notes.export_boxes, force=force, private=True) as temporary:
+                coco[0].write(temporary, note=PRIVATE_NOTE, force=True)
+        if notes.review is not None and region is not None:
+            described = {"about": PRIVATE_NOTE, **_review(region)}
+            write_json(notes.review, described, force=force, private=True)
+    _tell(region, written)
+    written.words.append(
+        "Previews, exports and reviews show or describe the original people: do not share them."
+    )
+    written.payload["notes"] = [path.name for path in notes.wanted]
+
+
+def _require_places(notes: Notes, source: Path, target: Path, *, force: bool) -> None:
+    """Raise before anything is spent or made if a note cannot, or must not, be written there."""
+    places = [path.resolve() for path in notes.wanted]
+    if len(set(places)) < len(places):
+        raise ProtectError("Expected a file of its own for every preview, export and review.")
+    for path in notes.wanted:
+        require_private_place(path, source, target, "preview, export or review")
+        refuse_overwrite(path, force=force and not path.is_dir())
+    if notes.preview is not None:
+        require_image_name(notes.preview)
+    if notes.export_masks is not None:
+        require_video_name(notes.export_masks, "ffv1", None)
+
+
+def _mask_video(
+    stack: ExitStack, notes: Notes, source: Path, output: OutputSettings, force: bool
+) -> people.MaskVideoWriter | None:
+    if notes.export_masks is None:
+        return None
+    if source.suffix.lower() in IMAGE_SUFFIXES:
+        raise ProtectError(
+            "Expected a video for a mask video, got a picture: export boxes instead."
+        )
+    with open_video(source, tolerant=output.tolerant) as reader:
+        info = reader.info
+    temporary = stack.enter_context(atomic_output(notes.export_masks, force=force, private=True))
+    writer = people.MaskVideoWriter(temporary, info, note=PRIVATE_NOTE, force=True)
+    return stack.enter_context(writer)
+
+
+def _as_mask(found: Found, height: int, width: int) -> people.TrackedMask:
+    if isinstance(found, people.TrackedMask):
+        return found
+    mask = people.box_mask(found.boxes, width, height)
+    states = {one.state for one in found.tracked} or {"seen"}
+    worst = next(state for state in ("held", "bridged", "imported", "seen") if state in states)
+    return people.TrackedMask(found.index, np.asarray(mask), worst, found.blank)
+
+
+def _review(region: Region) -> dict[str, Any]:
+    return {
+        "detectors": [stream.status.to_json() for stream in region.streams],
+        "doubtful": [span.to_json() for stream in region.streams for span in stream.review.spans],
+    }
+
+
+def _tell(region: Region | None, written: Written) -> None:
+    """Which detector ran, and on how many frames it found nothing."""
+    if region is None or not region.streams:
+        return
+    for stream in region.streams:
+        written.words.append(str(stream.status))
+    doubtful = sum(
+        span.last - span.first + 1 for stream in region.streams for span in stream.review.spans
+    )
+    if doubtful:
+        written.words.append(f"{doubtful} doubtful frames: write them with --review FILE.")
+    written.payload |= _review(region)

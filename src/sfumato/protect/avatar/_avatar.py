@@ -1,0 +1,303 @@
+"""The avatar method: a synthetic person in the place of every real one that is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, PlainValidator
+
+from sfumato.body import Light, SkinnedBody, cast_of
+from sfumato.media import Frame, VideoInfo
+from sfumato.people import TrackedMask
+from sfumato.privacy import NoGuarantee
+from sfumato.protect._method import Method, Promise, ProtectError, Shape
+from sfumato.protect.avatar._imported import ImportedFinder
+from sfumato.protect.avatar._inpaint import erase
+from sfumato.protect.avatar._inpainters import NEEDED, ImportedInpainting
+from sfumato.protect.avatar._layers import LayerWriter, layer_paths
+from sfumato.protect.avatar._replace import Eraser, Refine, Replaced, Rules, replace, without
+from sfumato.protect.avatar._residual_face_check import LastLook
+from sfumato.protect.avatar._scene import Finder
+from sfumato.protect.avatar._tools import Part
+from sfumato.protect.hide._region import Watcher
+from sfumato.settings import Seconds, Seed, Text, plug_in
+
+if TYPE_CHECKING:
+    from sfumato.protect.avatar._diffusion import Refinement
+
+NOT_COVERED = (
+    "pose, gait and the way of moving, which the avatar keeps on purpose (a biometric)",
+    "size, lengths of limbs and position of the person",
+    "shadows and reflections of the person",
+    "voice and other sound, if it is kept",
+    "things that tell who it is: the room, objects held, other people's reactions",
+    "a person whom every detector missed in a frame and its neighbours",
+)
+
+
+PUBLIC = (
+    "pixels of the public mask are functions of body, pose, camera and a fixed light; "
+    "masked differential privacy on them is conditional on pose and mask being public"
+)
+PUBLIC_WHEN_REFINED = (
+    "pixels of the public mask are not the renderer's alone: a diffusion model repainted them, from the "
+    "avatars over a constant colour, their depth, skeleton and face, its weights, a prompt and noise; no "
+    "pixel of the recording enters it, and masked differential privacy is conditional on the avatar "
+    "pixels, that is on pose and mask being public"
+)
+REMEMBERED = "real people whom the diffusion model remembers from its own training"
+
+
+_MEMORY = 1 << 30  # bytes that the frames of one window and what is made of them may take
+_BYTES = 24  # of working memory for each pixel of a frame
+_TAIL = 4  # a rest shorter than a quarter of a window is added to the window before
+
+
+def in_windows(frames: Iterator[Frame], most: int) -> Iterator[list[Frame]]:
+    """Frames in lists of ``most``, fewer when they are large; no list but the only one is short."""
+    given = list(islice(frames, 1))
+    if not given:
+        return
+    height, width = given[0].image.shape[:2]
+    count = max(min(most, _MEMORY // (_BYTES * height * width)), 1)
+    rest = max(count // _TAIL, 1)
+    given += islice(frames, count - 1)
+    while given:
+        following = list(islice(frames, rest))
+        if len(following) < rest:  # the end: too little for a window of its own
+            yield given + following
+            return
+        yield given
+        given = following + list(islice(frames, count - len(following)))
+
+
+class Avatar(Method):
+    """Replaces every person who is found by a rendered virtual one, drawn by chance for each recording.
+
+    Guarantee: none. Whoever knows how a person moves may recognise the motion. What does hold: the
+    pixels of the public mask are written by the renderer alone, so they depend on the recording
+    through pose and camera only; they are what MaskDP may read as public.
+
+    | edge case | what happens |
+    | --- | --- |
+    | a person found but not posed | that region is greyed out, or the run fails (``missed``) |
+    | a face of the recording in the output | greyed out there, or the run fails (``missed``) |
+    | a person lost for some frames | still erased ``hold`` frames around, the avatar goes on |
+    | nobody found | the recording is released unchanged, and the remarks say so beforehand |
+    | longer than ``window`` frames, or large | worked on in windows; who replaces whom is kept |
+    """
+
+    name: ClassVar[str] = "avatar"
+    summary: ClassVar[str] = "every person who was found, replaced by a rendered virtual person"
+    provides: ClassVar[str] = "no guarantee; an exact mask of pixels that the renderer alone wrote"
+
+    def __init__(
+        self,
+        *,
+        body: Literal["anny", "procedural"] = "anny",
+        missed: Literal["blank", "fail"] = "blank",
+        hold: Annotated[int, Field(ge=0, le=250)] = 1,
+        grow: Annotated[float, Field(ge=0, le=1)] = 0.02,
+        feather: Annotated[float, Field(ge=0, le=1)] = 0.012,
+        smooth: Annotated[float, Field(ge=0, le=10)] = 0.04,
+        proportions: Literal["person", "avatar"] = "person",
+        window: Annotated[int, Field(ge=1, le=10_000)] = 240,
+        poses: Text | None = None,
+        masks: Text | None = None,
+        inpainting: Text | None = None,
+        second_look: bool = True,
+        tool_timeout: Seconds = 3600.0,
+        refine: Mapping[str, Any] | None = None,
+        finder: Annotated[Finder, PlainValidator(plug_in)] | None = None,
+        seed: Seed | None = None,
+    ) -> None:
+        super().__init__(seed=seed)
+        self._kind: Literal["anny", "procedural"] = body
+        self._rules = Rules(missed, hold, grow, feather, smooth, proportions)
+        self._window = window
+        if finder is not None and (poses is not None or masks is not None):
+            raise ProtectError("Expected a finder or poses and masks of other tools, got both.")
+        if not second_look and (poses is None) != (masks is None):
+            raise ProtectError(
+                "Expected poses and masks of other tools together without a second_look of our own: "
+                "a person needs both."
+            )
+        part = partial(Part.of, timeout=tool_timeout)
+        self._parts = {
+            name: part(text, NEEDED if name == "inpainting" else ("input", "output"))
+            for name, text in (("poses", poses), ("masks", masks), ("inpainting", inpainting))
+            if text is not None
+        }
+        self._second_look = second_look
+        self._refinement = None if refine is None else _refinement(refine)
+        self._finder = finder
+        self._bodies: tuple[SkinnedBody, ...] | None = None
+        self._layers: LayerWriter | None = None
+        self._last_look = LastLook() if second_look else None
+        self._drew = False
+        # see what was found on the original frames: for previews and exports that stay private
+        self.watchers: list[Watcher] = []
+
+    @property
+    def lookahead(self) -> int:
+        return self._window + self._window // _TAIL
+
+    @property
+    def reads_beside(self) -> bool:
+        return bool(self._parts)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        finder = self._finder.name if self._finder else "people"
+        if "poses" in self._parts or "masks" in self._parts:
+            finder = "imported and people" if self._second_look else "imported"
+        tools = {name: part.label for name, part in self._parts.items()}
+        return {
+            **({} if self._refinement is None else {"refine": self._refinement.settings}),
+            "body": self._kind, "window": self._window, "finder": finder, **tools,
+            **asdict(self._rules),
+        }  # fmt: skip
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        drawn = ("embreex",) if self._drew else ()
+        refined = () if self._refinement is None else ("torch", "diffusers", "transformers")
+        return ("opencv-python-headless", *drawn, *refined)
+
+    @property
+    def looked(self) -> tuple[tuple[str, str], ...]:
+        tools = tuple((f"{name} of another tool", "its own device") for name in self._parts)
+        own = () if self._finder is None else getattr(self._finder, "looked", ())
+        return (*tools, *own, *(() if self._last_look is None else self._last_look.looked))
+
+    def promise(self, shape: Shape) -> Promise:
+        return NoGuarantee(
+            mechanism="avatar",
+            reason=(
+                "Every person that was found is erased and replaced by a virtual one, but nothing "
+                "bounds what motion, surroundings or a missed frame give away."
+            ),
+            assumptions=(PUBLIC_WHEN_REFINED if self._refinement else PUBLIC,),
+            not_covered=(*NOT_COVERED, REMEMBERED) if self._refinement else NOT_COVERED,
+            randomness=self.randomness.label,
+        )
+
+    def remarks(self, shape: Shape) -> list[str]:
+        return [
+            "The avatar keeps pose and gait on purpose; sound, shadows and the room are not covered.",
+            "A recording in which nobody is found is released as it is: look at the output.",
+        ]
+
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        for given, made in self.windows(frames):
+            for t, frame in enumerate(given):
+                if self._layers is not None:
+                    self._layers.write(made.public[t], made.frames[t])
+                yield Frame(made.frames[t], frame.pts, frame.time)
+
+    @contextmanager
+    def beside(self, video: Path, info: VideoInfo) -> Iterator[None]:
+        """While this lasts, mask and public layer of what is streamed are written beside ``video``."""
+        with LayerWriter(video, info) as layers:
+            self._layers = layers
+            try:
+                yield
+            finally:
+                self._layers = None
+
+    def companions(self, video: Path) -> tuple[Path, ...]:
+        """The files that belong to a released video."""
+        return layer_paths(video)
+
+    def windows(self, frames: Iterator[Frame]) -> Iterator[tuple[list[Frame], Replaced]]:
+        """The recording in windows, each with its people replaced."""
+        self._drew = False
+        order = self.randomness.generator().permutation(len(self.bodies))
+        finder, eraser, refiner = self.finder, self.eraser, self._refiner()
+        first = 0
+        for given in in_windows(frames, self._window):
+            yield given, self._replaced(given, first, finder, eraser, refiner, order)
+            first += len(given)
+        for part in (finder, eraser):
+            if isinstance(part, ImportedFinder | ImportedInpainting):
+                part.ended()
+
+    def _replaced(
+        self,
+        given: Sequence[Frame],
+        first: int,
+        finder: Finder,
+        eraser: Eraser,
+        refiner: Refine | None,
+        order: npt.NDArray[np.int64],
+    ) -> Replaced:
+        images = [frame.image for frame in given]
+        found = finder.find(images)
+        for watch in self.watchers:
+            for number, (frame, mask) in enumerate(zip(given, found.masks), first):
+                watch(frame, TrackedMask(number, mask, "seen"))
+        span = float(given[-1].time - given[0].time)
+        rate = (len(given) - 1) / span if span > 0 else 25.0
+        # who stands for whom is a secret permutation: it says nothing about the person
+        chosen = [self.bodies[order[track.number % len(order)]] for track in found.tracks]
+        frames = np.stack(images)
+        self._drew |= bool(chosen)
+        made = replace(
+            frames, found, chosen, self._rules, Light(), rate=rate, eraser=eraser, refiner=refiner
+        )
+        if self._last_look is None:
+            return made
+        return without(made, self._last_look.left(frames, made.frames, made.public), self._rules)
+
+    def _refiner(self) -> Refine | None:
+        if self._refinement is None:
+            return None
+        from sfumato.protect.avatar._diffusion import Refiner
+
+        return Refiner(self._refinement, self.randomness.generator())
+
+    @property
+    def bodies(self) -> tuple[SkinnedBody, ...]:
+        """The cast, opened when first needed."""
+        if self._bodies is None:
+            self._bodies = cast_of(self._kind)
+        return self._bodies
+
+    @property
+    def finder(self) -> Finder:
+        """Finds people; by default with the bundled detectors, which look beside other tools too."""
+        if self._finder is not None:
+            return self._finder
+        poses, masks = self._parts.get("poses"), self._parts.get("masks")
+        if poses is None and masks is None:
+            self._finder = _bundled()
+            return self._finder
+        # made anew for every run: it reads on in its files where the last window ended
+        return ImportedFinder(poses, masks, own=_bundled() if self._second_look else None)
+
+    @property
+    def eraser(self) -> Eraser:
+        """Fills the place of people."""
+        part = self._parts.get("inpainting")
+        return erase if part is None else ImportedInpainting(part)
+
+
+def _refinement(given: Mapping[str, Any]) -> Refinement:
+    # torch is not needed for avatars otherwise
+    from sfumato.protect.avatar._diffusion import Refinement
+
+    return Refinement.of(given)
+
+
+def _bundled() -> Finder:
+    from sfumato.protect.avatar._finder import PeopleFinder
+
+    return PeopleFinder()

@@ -1,0 +1,167 @@
+"""Blur, pixelate and silhouette: three ways to cover a place."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, ClassVar
+
+import cv2
+import numpy as np
+from pydantic import Field
+
+from sfumato import people
+from sfumato.media import Image
+from sfumato.protect._method import Shape
+from sfumato.protect.hide._hiding import Cover, Hiding
+from sfumato.protect.hide._region import Place
+
+# Ilic et al. 2022 and the Video-DPRP paper: what their tables call face blurring.
+PUBLISHED_KERNEL, PUBLISHED_SIGMA = 21, 10.0
+BLUR_SIZE = 12  # a place is blurred at this size: strong blur needs no more
+
+
+def _put(part: Image, covered: Image, mask: people.Mask) -> None:
+    """The covered pixels into the picture; a box needs no look at every single one."""
+    if mask.all():
+        part[:] = covered
+    else:
+        part[mask] = covered[mask]
+
+
+class Blur(Hiding):
+    """Gaussian blur as wide as the place is large. Guarantee: none.
+
+    ``strength`` is the standard deviation in parts of the place's shorter side. With ``published``
+    the blur is the papers' (kernel 21, sigma 10, whatever the size of the face): large faces stay
+    recognisable then, and the check of the output will often refuse them.
+
+    | edge case | what happens |
+    | --- | --- |
+    | a place of a few pixels | becomes its mean |
+    | ``published`` | for comparison only; pass ``check=false`` to release it all the same |
+    """
+
+    name: ClassVar[str] = "blur"
+    summary: ClassVar[str] = "the faces that were found, blurred as strongly as they are large"
+    provides: ClassVar[str] = "no guarantee"
+
+    def __init__(
+        self,
+        *,
+        strength: Annotated[float, Field(gt=0, le=10)] = 0.35,
+        published: bool = False,
+        **finding: Any,
+    ) -> None:
+        super().__init__(**finding)
+        self.strength, self.published = strength, published
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        how: dict[str, Any] = {"strength": self.strength}
+        if self.published:
+            how = {"kernel": PUBLISHED_KERNEL, "sigma": PUBLISHED_SIGMA}
+        return super().settings | how
+
+    def covering(self, shape: Shape) -> Cover:
+        return self._cover
+
+    def _cover(self, image: Image, place: Place) -> Image:
+        for rows, columns, mask in place.parts():
+            part = image[rows, columns]
+            _put(part, self._blurred(part), mask)
+        return image
+
+    def _blurred(self, part: Image) -> Image:
+        if self.published:
+            side = (PUBLISHED_KERNEL, PUBLISHED_KERNEL)
+            return np.asarray(cv2.GaussianBlur(part, side, PUBLISHED_SIGMA), dtype=np.uint8)
+        height, width = part.shape[:2]
+        shrink = min(1.0, BLUR_SIZE / min(height, width))
+        size = (max(1, math.ceil(width * shrink)), max(1, math.ceil(height * shrink)))
+        small = cv2.resize(part, size, interpolation=cv2.INTER_AREA)
+        sigma = self.strength * min(size)
+        soft = cv2.GaussianBlur(small, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
+        large = cv2.resize(soft, (width, height), interpolation=cv2.INTER_LINEAR)
+        return np.asarray(large, dtype=np.uint8)
+
+
+class Pixelate(Hiding):
+    """Large flat squares. Guarantee: none.
+
+    ``cells`` is how many squares lie across the shorter side of a place; ``least`` is the smallest
+    square in pixels, so that small faces lose enough too.
+
+    | edge case | what happens |
+    | --- | --- |
+    | a place smaller than one square | becomes its mean |
+    """
+
+    name: ClassVar[str] = "pixelate"
+    summary: ClassVar[str] = "the faces or people who were found, pixelated"
+    provides: ClassVar[str] = "no guarantee"
+
+    def __init__(
+        self,
+        *,
+        cells: Annotated[int, Field(ge=1, le=4096)] = 4,
+        least: Annotated[int, Field(ge=1, le=4096)] = 6,
+        **finding: Any,
+    ) -> None:
+        super().__init__(**finding)
+        self.cells, self.least = cells, least
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return super().settings | {"cells": self.cells, "least": self.least}
+
+    def covering(self, shape: Shape) -> Cover:
+        return self._cover
+
+    def _cover(self, image: Image, place: Place) -> Image:
+        for rows, columns, mask in place.parts():
+            part = image[rows, columns]
+            _put(part, self._squares(part), mask)
+        return image
+
+    def _squares(self, part: Image) -> Image:
+        height, width = part.shape[:2]
+        side = max(self.least, math.ceil(min(height, width) / self.cells))
+        size = (max(1, width // side), max(1, height // side))
+        small = cv2.resize(part, size, interpolation=cv2.INTER_AREA)
+        large = cv2.resize(small, (width, height), interpolation=cv2.INTER_NEAREST)
+        return np.asarray(large, dtype=np.uint8)
+
+
+class Silhouette(Hiding):
+    """Every person filled with one colour. Guarantee: none.
+
+    Outline, size and motion stay; faces beside the masks are filled as well.
+
+    | edge case | what happens |
+    | --- | --- |
+    | a person who is only half in view | covered where a mask or a face was found |
+    """
+
+    name: ClassVar[str] = "silhouette"
+    summary: ClassVar[str] = "the people who were found, filled with one colour"
+    provides: ClassVar[str] = "no guarantee"
+    default_region: ClassVar[str] = "people"
+    leaves: ClassVar[tuple[str, ...]] = (
+        "outline, size and gait of the people",
+        "surroundings and other things that tell who it is",
+    )
+
+    def __init__(self, *, level: Annotated[int, Field(ge=0, le=255)] = 96, **finding: Any) -> None:
+        super().__init__(**finding)
+        self.level = level
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return super().settings | {"level": self.level}
+
+    def covering(self, shape: Shape) -> Cover:
+        return self._cover
+
+    def _cover(self, image: Image, place: Place) -> Image:
+        image[place.mask] = self.level
+        return image

@@ -1,0 +1,298 @@
+"""What hides the places where people are: the frame around blur, pixelate and silhouette."""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from sfumato import people
+from sfumato.media import Frame, Image, ahead
+from sfumato.privacy import NoGuarantee
+from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
+from sfumato.protect._setting_kinds import OnMiss, SecondLook
+from sfumato.protect.hide._detection_log import Trail
+from sfumato.protect.hide._region import (
+    FACE_LOOKAHEAD,
+    Place,
+    Region,
+    RegionName,
+    boxes_place,
+    face_detector,
+)
+from sfumato.protect.hide._residual_faces import credible, faces_left, is_one_of
+from sfumato.settings import FileName, Named, Seed
+
+BLANK = np.uint8(128)
+# A detector that takes no part in the search. The strongest one is no judge here: it finds a face in
+# any shape above shoulders, however flat (docs/people.md).
+SECOND_LOOK = "blazeface-short"
+_LOOKS, _MARGIN, _COVERED = 2, 1.3, 0.3
+_AHEAD = 4
+Cover = Callable[[Image, Place], Image]
+
+
+class Hiding(Method):
+    """Covers a region of every frame and leaves the rest as it is. Guarantee: none.
+
+    Every covered frame is looked at by a second detector (``check``); what it still finds is filled
+    with one colour. It looks once more at the finished file: if it finds a face where there was one,
+    the file is made again with that place filled, and after three tries nothing is released.
+
+    | edge case | what happens |
+    | --- | --- |
+    | a person lost between two sightings | covered in between (``on_miss``: hold, blank or fail) |
+    | a frame that cannot be answered for | shown as a grey frame |
+    | nobody found | the recording is released as it is, and the remarks say so beforehand |
+    """
+
+    leaves: ClassVar[tuple[str, ...]] = (
+        "body, clothes, gait and surroundings, which are shown as they are",
+    )
+    default_region: ClassVar[str] = "faces"
+
+    def __init__(
+        self,
+        *,
+        region: RegionName | None = None,
+        detector: Named | None = None,
+        on_miss: OnMiss = "hold",
+        every: Annotated[int, Field(ge=1, le=FACE_LOOKAHEAD)] | None = None,
+        between: Named | None = None,
+        import_boxes: FileName | None = None,
+        public_mask: bool = False,
+        check: SecondLook = SECOND_LOOK,
+        seed: Seed | None = None,
+    ) -> None:
+        super().__init__(seed=seed)
+        self.region = (
+            region
+            if isinstance(region, Region)
+            else Region(
+                str(region or self.default_region),
+                detector,
+                on_miss,
+                every,
+                import_boxes,
+                public_mask,
+                between,
+            )
+        )
+        self.check = check or None
+        self.trail = Trail()
+        self._left: dict[int, list[people.Box]] = {}
+        self._known = False
+
+    @classmethod
+    def accepted_settings(cls) -> dict[str, inspect.Parameter]:
+        return {
+            name: parameter
+            for owner in (Hiding, cls)
+            for name, parameter in inspect.signature(owner).parameters.items()
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+
+    @property
+    def lookahead(self) -> int:
+        return self.region.lookahead + 2 * (_AHEAD + 1)
+
+    @property
+    def reads_beside(self) -> bool:
+        return self.region.reads_beside
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self.region.settings | {"check": getattr(self.check, "name", self.check)}
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        return self.region.packages
+
+    @property
+    def looked(self) -> tuple[tuple[str, str], ...]:
+        if not self._checked:
+            return self.region.looked
+        check = self._second_look
+        return (*self.region.looked, (f"{check.name} at the output", check.device))
+
+    @cached_property
+    def _second_look(self) -> people.FaceDetector:
+        return face_detector(self.check)
+
+    def promise(self, shape: Shape) -> Promise:
+        return NoGuarantee(
+            mechanism=self.name,
+            reason=(
+                f"Only {_words(self.region)} were changed, and nothing bounds what is still to be "
+                "recognised in them or around them."
+            ),
+            assumptions=()
+            if self.check
+            else ("no second detector looked at the output: the check was switched off",),
+            not_covered=(*self.region.not_covered, *self.leaves),
+            randomness=self.randomness.label,
+        )
+
+    def remarks(self, shape: Shape) -> list[str]:
+        return ["Where nobody is found nothing is changed: look at the output before you share it."]
+
+    @abstractmethod
+    def covering(self, shape: Shape) -> Cover:
+        """What covers the places of one recording, frame by frame; may write into the picture."""
+
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        cover = self.covering(shape)
+        second = self._second_look if self._checked else None
+        # decoded in one thread, looked for in another, covered and looked at again in this one; both
+        # threads have ended when this does, before anybody closes the recording they read
+        with (
+            closing(ahead(frames, _AHEAD)) as decoded,
+            closing(ahead(self._find(decoded), _AHEAD)) as found,
+        ):
+            for number, (frame, place) in enumerate(found):
+                shown = cover(frame.image.copy(), place)
+                if place.blank:
+                    shown = np.full_like(frame.image, BLANK)
+                else:
+                    filled = [box.scale(_MARGIN) for box in self._left.get(number, ())]
+                    _fill(shown, filled)
+                    if second is not None:
+                        _fill_what_is_left(shown, frame.image, place, second, filled)
+                yield replace(frame, image=shown)
+
+    def follow(self, trail: Trail) -> None:
+        """Cover what another method found in the same recording, instead of searching it again.
+
+        Its ``trail`` is complete when its stream is exhausted. Faces are taken from one that found
+        people, for beside them it found the faces.
+        """
+        self.trail, self._known, self._left = trail, True, {}
+
+    def places(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
+        """The frames of the recording that was searched last, with what is covered on them."""
+        for frame, place in self.trail.places(frames):
+            yield frame, self._faces_of(place)
+
+    def _find(self, frames: Iterator[Frame]) -> Iterator[tuple[Frame, Place]]:
+        """Every frame with its place; another try finds people where the first one did."""
+        first = next(frames, None)
+        if first is None:
+            return
+        frames = chain([first], frames)
+        # what is known of one recording must never be taken for another one's
+        known, self._known = self._known and self.trail.begins_with(first.image), False
+        if known:
+            yield from self.places(frames)
+            return
+        self.trail, self._left = Trail(), {}
+        for frame, place in self.region.find(frames):
+            if self._checked:
+                self.trail.add(frame.image, place)
+            yield frame, place
+
+    def _faces_of(self, place: Place) -> Place:
+        if self.region.kind != "faces" or place.boxes is not None:
+            return place
+        height, width = place.mask.shape
+        return boxes_place(place.faces or (), place.blank, width, height)
+
+    @property
+    def _checked(self) -> bool:
+        return self.check is not None and self.region.kind in {"faces", "people"}
+
+    def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
+        """A second detector looks for faces that are still there; raises if it finds one."""
+        if not self._checked:
+            return
+        first = self.region.detector if self.region.kind == "faces" else None
+        left = list(
+            faces_left(
+                source,
+                made,
+                first=first,
+                second=self.check,
+                tolerant=tolerant,
+                near=self.trail.faces(),
+            )
+        )
+        if not left:
+            return
+        self._known = True
+        for number, boxes in left:
+            for near in (number - 1, number, number + 1):
+                self._left.setdefault(near, []).extend(boxes)
+        raise StillVisibleError(
+            f"Expected no face of the original to be left, but on frame {left[0][0]} the detector "
+            f"{getattr(self.check, 'name', self.check)} still finds one: unite more detectors "
+            "(--detector a+b), hide more strongly, or correct the boxes and import them. "
+            "Nothing was released."
+        )
+
+
+def _fill_what_is_left(
+    shown: Image,
+    original: Image,
+    place: Place,
+    second: people.FaceDetector,
+    filled: list[people.Box],
+) -> None:
+    """Fill every place whose face is still found with its mean colour, and faces beside all places.
+
+    What is found in a cover and is no face of the original is what covers look like.
+    """
+    there: list[people.Box] | None = None
+    for _ in range(_LOOKS):
+        known = place.faces
+        found = second.detect(shown) if known is None else people.look_near(second, shown, known)
+        again = [face for face in known or () if any(is_one_of(box, [face]) for box in found)]
+        left = [box for box in found if not is_one_of(box, known or ())]
+        if there is None and left:
+            there = credible(second.detect(original), known or ())
+        again += [
+            box
+            for box in left
+            if is_one_of(box, there or ()) or (known is None and _part(place.mask, box) > _COVERED)
+        ]
+        if not again:
+            return
+        filled += again if known else [box.scale(_MARGIN) for box in again]
+        _fill(shown, filled)
+
+
+def _part(mask: people.Mask, box: people.Box) -> float:
+    """Which part of a box is masked."""
+    inside = mask[box.pixels(mask.shape[1], mask.shape[0])]
+    return float(inside.mean()) if inside.size else 0.0
+
+
+def _fill(image: Image, boxes: Iterable[people.Box]) -> None:
+    """One colour a place; places that overlap become one, for two colours in one are a detail."""
+    height, width = image.shape[:2]
+    for box in _joined([box.clip(width, height) for box in boxes]):
+        part = image[box.pixels(width, height)]
+        if part.size:
+            part[:] = part.reshape(-1, 3).mean(axis=0).astype(np.uint8)
+
+
+def _joined(boxes: list[people.Box]) -> list[people.Box]:
+    while len(fewer := people.unite(boxes, threshold=1e-9)) < len(boxes):
+        boxes = fewer
+    return boxes
+
+
+def _words(region: Region) -> str:
+    return {
+        "faces": "the faces that were found",
+        "people": "the people who were found",
+        "background": "the surroundings of the people who were found",
+        "mask": "the pixels of a mask",
+    }[region.kind]

@@ -1,0 +1,115 @@
+"""Looking at what was made, with other eyes: no face may be left where there was one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+from sfumato import people
+from sfumato.media import IMAGE_SUFFIXES, Image, ahead, open_video, read_image
+from sfumato.protect.hide._region import face_detector
+
+_SAME_PLACE, _PART = 0.3, 0.5
+_MUCH, _INSIDE = 5.0, 0.9
+_CORE, _CODEC_NOISE = 0.8, 4.0
+Faces = tuple[people.Box, ...] | None
+
+
+def faces_left(
+    source: Path,
+    made: Path,
+    *,
+    first: Any = None,
+    second: Any,
+    tolerant: bool = False,
+    near: Iterable[Faces] = (),
+) -> Iterator[tuple[int, list[people.Box]]]:
+    """Frames, with the faces of the original that ``second`` still finds in the output.
+
+    A place that shows one colour only is no face, whatever a detector makes of the shoulders below.
+    It was there if either detector finds it in the original, which is searched only where something
+    was found in the output. ``near`` says for each frame where the search found faces, if it looked:
+    a detector that can look at parts of a picture then looks at these, for only there can a face be
+    left that was found before; any other detector looks at the whole frame. That look is easily
+    alarmed, and after an alarm the whole frame is looked at.
+    """
+    # the thread that decodes has ended when this does, whatever happens
+    with closing(ahead(_pairs(source, made, tolerant))) as pairs:
+        yield from _left_in(pairs, near, first, face_detector(second))
+
+
+def _left_in(
+    pairs: Iterable[tuple[Image, Image]],
+    near: Iterable[Faces],
+    first: Any,
+    after: people.FaceDetector,
+) -> Iterator[tuple[int, list[people.Box]]]:
+    before: people.FaceDetector | None = None
+    for number, ((original, output), known) in enumerate(zip(pairs, chain(near, repeat(None)))):
+        in_parts = known is not None and hasattr(after, "detect_near")
+        if in_parts and not people.look_near(after, output, known or ()):
+            continue
+        left = each_find(after, output)
+        if not left:
+            continue
+        before = before or face_detector(first)
+        sure = each_find(before, original)
+        there = [*sure, *credible(each_find(after, original), sure)]
+        open_faces = [
+            face
+            for face in there
+            if any(is_one_of(one, [face]) for one in left) and not _flat(output, face)
+        ]
+        if open_faces:
+            yield number, open_faces
+
+
+def each_find(detector: people.FaceDetector, image: Image) -> list[people.Box]:
+    """What every part of a united detector finds: a box around two finds may be like neither."""
+    parts = getattr(detector, "parts", (detector,))
+    return [box for part in parts for box in part.detect(image)]
+
+
+def _flat(image: Image, face: people.Box) -> bool:
+    """Whether the place of a face shows one colour, but for what a codec adds."""
+    height, width = image.shape[:2]
+    part = image[face.scale(_CORE).pixels(width, height)]
+    return part.size == 0 or float(part.reshape(-1, 3).std(axis=0).max()) <= _CODEC_NOISE
+
+
+def credible(faces: Sequence[people.Box], known: Sequence[people.Box] = ()) -> list[people.Box]:
+    """Without boxes that hold a much smaller face, of these or of the ``known`` ones.
+
+    No face has another one inside; a weak detector takes a whole group of people for a face. So this
+    is for the finds of the detector that checks: what the search found is always believed.
+    """
+    return [
+        face
+        for face in faces
+        if not any(
+            other.area and other.area * _MUCH <= face.area and face.covers(other) >= _INSIDE
+            for other in (*faces, *known)
+        )
+    ]
+
+
+def is_one_of(left: people.Box, faces: Iterable[people.Box]) -> bool:
+    """Whether a box of the output is a face, or a part of one, that was there before.
+
+    A box much larger than any face is not: covers have edges, and detectors see faces in them.
+    """
+    return any(
+        people.iou(left, face) >= _SAME_PLACE or face.covers(left) >= _PART for face in faces
+    )
+
+
+def _pairs(source: Path, made: Path, tolerant: bool) -> Iterator[tuple[Image, Image]]:
+    if source.suffix.lower() in IMAGE_SUFFIXES:
+        yield read_image(source, tolerant=tolerant), read_image(made)
+        return
+    with open_video(source, tolerant=tolerant) as originals, open_video(made) as outputs:
+        for original, output in zip(originals, outputs, strict=True):
+            yield original.image, output.image

@@ -1,0 +1,55 @@
+"""What the noisy methods share: a unit with its extent, and the words of their promises."""
+
+from __future__ import annotations
+
+from sfumato.privacy import DRAWN_EXACTLY, Relation, Unit, UnitError, UnitKind
+from sfumato.protect._method import Method, ProtectError, Shape
+
+PUBLIC = ("the size and length of the recording", "all settings", DRAWN_EXACTLY)
+A_PIXEL = "a pixel is one pixel of the decoded 8-bit RGB picture"
+BLIND_SETTINGS = "settings were chosen without looking at the recording"
+ELSEWHERE = "the same person or scene in other frames or recordings than the unit covers"
+
+
+class UnitMethod(Method):
+    """A method whose noise is calibrated for a unit of pixels under a relation."""
+
+    def __init__(self, *, unit: Unit | str, relation: Relation | str, seed: int | None) -> None:
+        super().__init__(seed=seed)
+        self.unit, self.relation = Unit.parse(unit), Relation.parse(relation)
+        self.unit.check(self.relation)
+        if self.relation is Relation.ADD_REMOVE:
+            raise UnitError(
+                "One released recording is there for all to see, so it cannot be added or removed: "
+                "expected relation replace or zero-out, got add-remove."
+            )
+
+    @property
+    def needs_length(self) -> bool:
+        return self.unit.kind in {UnitKind.CLIP, UnitKind.VIDEO}
+
+
+def unit_extent(unit: Unit, shape: Shape) -> tuple[int, int]:
+    """How many pixels in how many frames may change; refuses a unit without such an extent."""
+    area = shape.height * shape.width
+    match unit.kind:
+        case UnitKind.PIXELS if not unit.inside_public_mask:
+            pixels, frames = unit.pixel_count, unit.frame_count
+        case UnitKind.FRAME:
+            pixels, frames = area, unit.frame_count
+        case UnitKind.CLIP | UnitKind.VIDEO:
+            if shape.frames is None:
+                raise ProtectError(
+                    f"The unit {unit} covers every frame, so their number must be known first: "
+                    "pass count=, or protect a file."
+                )
+            pixels, frames = area, shape.frames
+        case _:
+            raise ProtectError(
+                f"Expected the unit pixels(m, frames=n), frame, clip or video for a noisy picture, "
+                f"got {unit}."
+            )
+    assert pixels is not None
+    assert frames is not None
+    within = frames if shape.frames is None else min(frames, shape.frames)
+    return min(pixels, area), within

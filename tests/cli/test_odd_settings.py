@@ -1,0 +1,284 @@
+"""Odd values for every setting of every method, typed as people type them: one sentence, never a bug."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from command import DONE, FAILED, Run, caller, in_words
+
+from benchmarks import TABLES
+from benchmarks.__main__ import app as tables
+from sfumato import protect
+from sfumato.attributes import AttributesError
+from sfumato.attributes import _command as attributes
+from sfumato.cli.main import run as run_command
+from sfumato.learn import TrainConfig
+from sfumato.protect import _command
+from sfumato.settings import (
+    Settings,
+    SettingsError,
+    checked,
+    parse_file,
+    parse_pairs,
+    parse_value,
+    schema_of,
+    shown,
+)
+
+ODD = [
+    "", "x", ".nan", ".inf", "-1", "0", "1e-6", "1e400", "9999999999999", "9" * 5000, "true", "[1, 2]",
+    "{a: 1}", "[", "&a [*a]", "!!int", "12:30", "äöü🙂", "x" * 5000, "/", '"a\\0b"', "2.5", "[" * 500,
+]  # fmt: skip
+# of training files there are ninety settings: those values that go deepest
+FEW = ["", "x", ".nan", "-1", "9999999999999", "[1, 2]", "{a: 1}", "!!int", "0"]
+NEEDED = {
+    "external": ["--set", "command=tool {input} {output}"],
+    "randomized-response": ["--epsilon", "2"],
+}
+
+
+@pytest.fixture
+def quick_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dry runs of small pictures, and none of detectors: only what settings do is tried here."""
+    measured = _command.estimate
+
+    def estimate(method: protect.Method, shape: protect.Shape) -> tuple[float, int]:
+        if hasattr(method, "region") or method.name in {"avatar", "skeleton"}:
+            raise protect.ProtectError("Not measured.")
+        return measured(method, shape)
+
+    monkeypatch.setattr(_command, "estimate", estimate)
+    monkeypatch.setattr(_command, "NOMINAL", protect.Shape(height=24, width=32, frames=8))
+
+
+def order(name: str, *settings: str) -> list[str]:
+    accepted = protect.get(name).accepted_settings()
+    words = ["protect", "in.mp4", "out.mp4", "--method", name, "--dry-run", *NEEDED.get(name, [])]
+    if "unit" in accepted:
+        words += ["--unit", "pixels(4, frames=1)"]
+    if accepted.get("epsilon") and accepted["epsilon"].default is inspect.Parameter.empty:
+        words += ["--epsilon", "2"]
+    return words + [word for setting in settings for word in ("--set", setting)]
+
+
+@pytest.mark.usefixtures("quick_estimate")
+@pytest.mark.parametrize("name", sorted(protect.methods()))
+def test_no_odd_setting_of_a_method_ends_in_a_bug(run: Run, name: str) -> None:
+    assert run(*order(name))[0] == DONE
+    tried = {
+        (setting, value): run(*order(name, f"{setting}={value}"))
+        for setting in protect.get(name).accepted_settings()
+        for value in ODD
+    }
+    wrong = {key: answer for key, answer in tried.items() if not in_words(answer)}
+    assert not wrong
+    refused = sum(answer[0] == FAILED for answer in tried.values())
+    assert len(tried) >= len(ODD)
+    # a schema that lets everything pass would pass this test as well
+    assert refused > len(tried) / 2
+
+
+def test_more_odd_settings_are_tried_than_were_found_wrong() -> None:
+    count = sum(len(each.accepted_settings()) for each in protect.methods().values())
+    assert count * len(ODD) > 731
+
+
+@pytest.mark.usefixtures("quick_estimate")
+@pytest.mark.parametrize("value", ODD)
+def test_chains_and_limits_to_a_region_refuse_in_words(run: Run, value: str) -> None:
+    for setting in ("blur.strength", "edges.blur", "region", "every", "nothing", "a.b.c", ".", "+"):
+        assert in_words(run(*order("edges", "low=3"), "--set", f"{setting}={value}")), setting
+        chain = ["protect", "a", "b", "--dry-run", "--method", "blur+edges"]
+        assert in_words(run(*chain, "--set", f"{setting}={value}")), setting
+    for option in (
+        "--region",
+        "--detector",
+        "--on-miss",
+        "--unit",
+        "--method",
+        "--seed",
+        "--codec",
+    ):
+        assert in_words(run(*order("snow"), option, value)), option
+
+
+@pytest.mark.parametrize("method", ["pass", "pass-ldp"])
+def test_no_odd_setting_of_pass_ends_in_a_bug(run: Run, method: str) -> None:
+    base = ["protect", "in", "out", "--method", method, "--private", "a", "--useful", "b",
+            "--donors-are", "public", "--dry-run"]  # fmt: skip
+    base += ["--epsilon", "2"] if method == "pass-ldp" else []
+    assert run(*base)[0] == DONE
+    for setting in (*attributes._schema(method).model_fields, "tau", "epsilon", "colour"):
+        for value in ODD:
+            assert in_words(run(*base, "--set", f"{setting}={value}")), (setting, value)
+
+
+def test_the_numbers_that_yaml_takes_for_text_are_numbers(run: Run) -> None:
+    words = ["protect", "a", "b", "--dry-run", "--json", "--unit", "pixels(4, frames=1)"]
+    delta = run(*words, "--method", "dprp", "--epsilon", "2", "--set", "delta=1e-6")
+    assert json.loads(delta[1])["settings"]["delta"] == 1e-6
+    share = run(*words, "--method", "snow", "--set", "p=1e-3")
+    assert json.loads(share[1])["settings"]["p"] == 1e-3
+
+
+@pytest.mark.parametrize("name", sorted(protect.methods()))
+def test_every_number_that_can_be_typed_has_two_ends(name: str) -> None:
+    """So that no setting runs for hours or takes all memory because of a slip of the finger."""
+    assert unbounded(protect.get(name).settings_schema()) == []
+
+
+def test_numbers_of_trainings_tables_and_pass_have_two_ends_too() -> None:
+    schemas = [TrainConfig, *map(attributes._schema, ("pass", "pass-ldp"))]
+    schemas += [schema_of(table.load().run) for table in TABLES.values()]
+    assert [place for schema in schemas for place in unbounded(schema)] == []
+
+
+def unbounded(schema: type[Settings]) -> list[str]:
+    """Names of numbers without a smallest and a largest value, and of values of any kind."""
+    found = []
+    for name, field in schema.model_fields.items():
+        stack = [(field.annotation, list(field.metadata))]
+        while stack:
+            kind, metadata = stack.pop()
+            arguments = get_args(kind)
+            if hasattr(kind, "__metadata__"):
+                inner = [
+                    each
+                    for item in arguments[1:]
+                    for each in (getattr(item, "metadata", None) or [item])
+                ]
+                stack.append((arguments[0], metadata + inner))
+            elif isinstance(kind, type) and issubclass(kind, Settings):
+                found += [f"{name}.{each}" for each in unbounded(kind)]
+            elif kind in (int, float):
+                ends = {end for end in ("ge", "gt", "le", "lt") for each in metadata
+                        if getattr(each, end, None) is not None}  # fmt: skip
+                if not ends & {"ge", "gt"} or not ends & {"le", "lt"}:
+                    found.append(name)
+            elif kind is Any and not metadata:
+                found.append(name)
+            elif getattr(kind, "__origin__", None) is not None or arguments:
+                stack += [(part, []) for part in arguments if not isinstance(part, str | bool)]
+    # the values inside refine are checked by a schema of their own
+    return [each for each in found if each != "refine"]
+
+
+def test_values_beyond_their_ends_are_refused_before_any_work(run: Run) -> None:
+    for setting in ("smooth=9999999999999", "block=9999999999999", "kept_size=1e12", "k=1e300"):
+        code, _, told = run(*order("dprp", setting))
+        assert code == FAILED
+        assert setting.split("=")[0] in told
+    code, _, told = run(*order("dprp", "smooth=61"))
+    assert "smooth of the method dprp as a whole number from 0 to 60, got 61" in told
+
+
+def test_the_constructor_checks_what_is_passed_in_python_too() -> None:
+    method = protect.get("dprp")
+    with pytest.raises(protect.ProtectError, match="smooth of the method dprp"):
+        method(epsilon=1, delta=1e-5, unit="frame", smooth=10**9)
+    with pytest.raises(protect.ProtectError, match="epsilon"):
+        method(epsilon=float("nan"), delta=1e-5, unit="frame")
+    with pytest.raises(protect.ProtectError, match="epsilon"):
+        method(epsilon=True, delta=1e-5, unit="frame")
+    with pytest.raises(protect.ProtectError, match="'delta' of the method dprp"):
+        method(epsilon=1, unit="frame")
+    with pytest.raises(protect.ProtectError, match="no such setting"):
+        protect.get("blur")(colour="red")
+
+
+def test_a_refinement_is_checked_by_its_own_schema() -> None:
+    avatar = protect.get("avatar")
+    whole = {"base": "b", "motion": "m", "depth": "d"}
+    avatar(refine=whole)
+    for name, value in (("steps", 10**9), ("strength", 2), ("colour", 1), ("base", 3), (1, 2)):
+        with pytest.raises(protect.ProtectError, match="refine"):
+            avatar(refine={**whole, name: value})
+    with pytest.raises(protect.ProtectError, match="refine"):
+        avatar(refine=[1])
+
+
+def test_no_odd_change_of_a_training_file_ends_in_a_bug(run: Run) -> None:
+    whole = {"out": "made", "privacy": {"epsilon": 1}, "training": {"steps": 2, "batch": 2},
+             "data": {"clips": 8, "people": 4}, "input": {"frames": 2, "height": 8, "width": 8}}  # fmt: skip
+    Path("train.yaml").write_text(json.dumps(whole))
+    assert run("train", "train.yaml", "--dry-run")[0] == DONE
+    for key in keys(TrainConfig):
+        for value in FEW:
+            answer = run("train", "train.yaml", f"{key}={value}", "--dry-run")
+            assert in_words(answer), (key, value, answer)
+
+
+def keys(schema: type[Settings], before: str = "") -> list[str]:
+    found = []
+    for name, field in schema.model_fields.items():
+        found.append(before + name)
+        kinds = [field.annotation, *get_args(field.annotation)]
+        for inner in kinds:
+            if isinstance(inner, type) and issubclass(inner, Settings):
+                found += keys(inner, f"{before}{name}.")
+    return found
+
+
+@pytest.fixture
+def table_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """``python -m benchmarks WORDS`` in this process."""
+    return caller(monkeypatch, capsys, lambda: run_command(tables))
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_odd_options_of_a_table_are_refused_before_it_runs(table_run: Run, table: str) -> None:
+    for option in schema_of(TABLES[table].load().run).model_fields:
+        for value in ("[1, 2]", "{a: 1}", "[", ".nan", "!!int", "&a [*a]"):
+            code, _, told = table_run(table, f"{option}={value}")
+            assert (code, told.count("\n")) == (FAILED, 1), (option, value)
+            assert "bug" not in told
+    assert in_words(table_run(table, "colour=red"))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-6", 1e-6), ("1E3", 1000.0), ("-3", -3), ("010", 10), ("12:30", "12:30"),
+        ("2020-01-01", "2020-01-01"), ("32x24", "32x24"), ("yes", True), ("~", None), ("", None),
+        ("[1, 0.5]", [1, 0.5]), ("{a: b}", {"a": "b"}), (".inf", float("inf")), ("'1'", "1"),
+    ],
+)  # fmt: skip
+def test_values_are_read_as_people_write_them(text: str, value: Any) -> None:
+    found = parse_value(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[", "&a [*a]", "!!python/object:os.system x", "!x y", "- " * 5000, "9" * 5000, "[" * 99],
+)
+def test_values_that_could_do_harm_are_not_read(text: str) -> None:
+    with pytest.raises(ValueError, match=r"YAML|too long or too deep"):
+        parse_value(text)
+
+
+def test_a_training_file_may_name_a_part_twice_but_no_objects() -> None:
+    assert parse_file("a: &x {b: 1}\nc: {<<: *x, d: 2}") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}}
+    with pytest.raises(ValueError, match="YAML"):
+        parse_file("a: !!python/name:os.system")
+
+
+def test_pairs_say_which_name_cannot_be_read() -> None:
+    assert parse_pairs(["kept-size=3", "p=0.5"]) == {"kept_size": 3, "p": 0.5}
+    with pytest.raises(SettingsError, match="'p'"):
+        parse_pairs(["p=["])
+    with pytest.raises(SettingsError, match="name=value"):
+        parse_pairs(["p"])
+
+
+def test_messages_stay_short_whatever_was_typed() -> None:
+    for value in ("x" * 10**6, 10**4000, [[[[0] * 99] * 99] * 99], {"a": "b" * 10**6}):
+        assert len(shown(value)) < 250
+    with pytest.raises(AttributesError) as caught:
+        checked(attributes._schema("pass"), {"tau": "x" * 10**6}, "pass", AttributesError)
+    assert len(str(caught.value)) < 300

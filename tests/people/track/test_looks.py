@@ -1,0 +1,82 @@
+"""Several frames are looked at together; what comes out is what one after the other gives."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from sfumato.media import Image
+from sfumato.people import Box, track_boxes
+from sfumato.people.detect._registry import UnitedDetector
+from sfumato.people.track import _box_stream
+from sfumato.people.track._batches import looked_at
+
+
+def marked(frames: Any, count: int) -> Any:
+    return ((frame, number % 2 == 0) for number, frame in enumerate(frames(count)))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 30])
+def test_frames_keep_their_order_and_their_marks(frames: Any, workers: int) -> None:
+    found = looked_at(marked(frames, 20), lambda frame, mark: (frame.pts, mark), workers)
+    assert [(frame.pts, *seen) for frame, seen in found] == [(i, i, i % 2 == 0) for i in range(20)]
+
+
+def test_two_are_really_looked_at_together_and_no_more_are_taken(frames: Any) -> None:
+    together, taken = threading.Barrier(2, timeout=300), 0
+
+    def counted() -> Any:
+        nonlocal taken
+        for item in marked(frames, 20):
+            taken += 1
+            yield item
+
+    for given, _ in enumerate(looked_at(counted(), lambda *_: together.wait(), 2)):
+        assert taken <= given + 1 + 2
+
+
+def test_what_goes_wrong_in_a_look_is_raised_in_its_turn(frames: Any) -> None:
+    def look(frame: Any, mark: bool) -> int:
+        if frame.pts == 5:
+            raise ValueError("blind")
+        return int(frame.pts)
+
+    found = looked_at(marked(frames, 20), look, 3)
+    assert [next(found)[1] for _ in range(5)] == list(range(5))
+    with pytest.raises(ValueError, match="blind"):
+        next(found)
+
+
+class ByBrightness:
+    """A face whose place tells the frame (they differ in brightness)."""
+
+    name, device = "brightness", "test"
+
+    def __init__(self, at_once: bool) -> None:
+        self.at_once = at_once
+
+    def detect(self, image: Image) -> list[Box]:
+        x = float(image[0, 0, 0])
+        return [Box(x, 10, x + 20, 30, 0.9)] if x % 5 else []
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_tracks_are_the_same_however_many_look(
+    frames: Any, every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_box_stream, "threads", lambda: 4)
+    answers = []
+    for at_once in (False, True):
+        detector, glance = ByBrightness(at_once), ByBrightness(at_once)
+        stream = track_boxes(frames(40), detector, every=every, between=glance)
+        answers.append([found for _, found in stream])
+    assert answers[0] == answers[1]
+    assert any(found.boxes for found in answers[0])
+
+
+def test_a_union_may_be_asked_at_once_if_all_its_parts_may() -> None:
+    both = [ByBrightness(True), ByBrightness(True)]
+    assert UnitedDetector(both).at_once
+    assert not UnitedDetector([*both, ByBrightness(False)]).at_once

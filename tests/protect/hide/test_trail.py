@@ -1,0 +1,75 @@
+"""What the search found is kept for the check and the next try; flicker is measured as defined."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from benchmarks.hiding.hidden_clips import flicker
+from sfumato import people
+from sfumato.errors import SfumatoError
+from sfumato.media import Frame
+from sfumato.protect.hide._detection_log import Trail
+from sfumato.protect.hide._region import Place, boxes_place
+from sfumato.protect.hide._residual_faces import credible
+
+BOX = people.Box(1.5, 2.25, 30.125, 40, 0.75)
+
+
+def recording(seed: int, count: int = 4) -> list[Frame]:
+    images = np.random.default_rng(seed).integers(0, 256, (count, 37, 50, 3)).astype(np.uint8)
+    return [Frame(image, number, Fraction(number)) for number, image in enumerate(images)]
+
+
+def places() -> list[Place]:
+    mask = np.random.default_rng(5).integers(0, 2, (37, 50)).astype(bool)
+    return [
+        boxes_place((BOX, BOX.shift(3, 0)), False, 50, 37),
+        boxes_place((), True, 50, 37),
+        Place(mask, False, faces=(BOX,)),
+        Place(~mask, True),
+    ]
+
+
+def followed() -> tuple[Trail, list[Frame]]:
+    trail, frames = Trail(), recording(0)
+    for frame, place in zip(frames, places(), strict=True):
+        trail.add(frame.image, place)
+    return trail, frames
+
+
+def test_places_come_back_frame_by_frame_as_often_as_asked() -> None:
+    trail, frames = followed()
+    for _ in range(2):
+        again = list(trail.places(frames))
+        for (frame, got), original, given in zip(again, frames, places(), strict=True):
+            assert frame is original
+            np.testing.assert_array_equal(got.mask, given.mask)
+            assert (got.blank, got.boxes, got.faces) == (given.blank, given.boxes, given.faces)
+        assert list(trail.faces()) == [place.faces for place in places()]
+
+
+def test_a_trail_is_refused_on_another_recording() -> None:
+    """The boxes of one recording on another one would leave its faces open."""
+    trail, frames = followed()
+    assert trail.begins_with(frames[0].image)
+    assert not trail.begins_with(recording(1)[0].image)
+    with pytest.raises(SfumatoError, match=r"frame 2 .* of another"):
+        list(trail.places([*frames[:2], *recording(1)[2:]]))
+    with pytest.raises(SfumatoError, match=r"frame 4 .* of another"):
+        list(trail.places([*frames, frames[0]]))
+
+
+def test_a_box_around_faces_is_no_face() -> None:
+    crowd, one, two = people.Box(0, 0, 90, 90), people.Box(5, 5, 25, 25), people.Box(40, 5, 70, 40)
+    assert credible([crowd, one, two]) == [one, two]
+    assert credible([crowd]) == [crowd]
+    assert credible([crowd], known=[one]) == []
+
+
+def test_flicker_is_the_change_between_neighbours() -> None:
+    assert flicker([0.1, 0.1, 0.2, 0.2, 0.19])["largest_change_of_area"] == pytest.approx(0.5)
+    assert flicker([0.1, 0.1, 0.2, 0.2, 0.19])["share_of_changes_above_a_quarter"] == 0.25
+    assert flicker([0.0, 0.0])["largest_change_of_area"] == 0.0

@@ -1,0 +1,98 @@
+"""The runner of ``make portable`` tells failures from skips, and orders are orders."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def portable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("portable", ROOT / "tools" / "portable.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "portable", module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "WORK", tmp_path / "work")
+    monkeypatch.setattr(module, "VERSIONS", "print('here')")
+    monkeypatch.setenv("SFUMATO_TEST_WORKERS", "0")
+    return module
+
+
+def run(portable: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["portable.py", *arguments])
+    return int(portable.main())
+
+
+def test_passed_failed_and_skipped_are_counted_and_a_failure_is_the_exit_code(
+    portable: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tests = tmp_path / "test_some.py"
+    tests.write_text(
+        "import time, pytest\n"
+        "def test_zone(): assert time.timezone == -19800\n"
+        "def test_absent(): pytest.skip('nothing here')\n"
+    )
+    assert run(portable, monkeypatch, "tz", "--tests", str(tests)) == 0
+    assert "1 passed, 0 failed, 1 skipped" in capsys.readouterr().out
+    assert run(portable, monkeypatch, "order-5", "tz", "--tests", str(tests)) == 1
+    told = capsys.readouterr().out
+    assert "2 passed" not in told
+    assert "1 failed, 2 skipped" in told
+    assert "order-5.log" in told
+    broken = tmp_path / "test_broken.py"
+    broken.write_text("import what_nobody_has\n")
+    assert run(portable, monkeypatch, "tz", "--tests", str(broken)) == 1
+
+
+def test_a_condition_that_is_not_there_is_skipped_with_the_reason(
+    portable: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refused() -> object:
+        raise portable.Skip("no such CPU")
+
+    def pretended() -> object:
+        return portable.Setting(check="assert False, 'it is not so'")
+
+    conditions = [portable.Condition(m.__name__, "", ("tests",), m) for m in (refused, pretended)]
+    monkeypatch.setattr(portable, "CONDITIONS", conditions)
+    assert run(portable, monkeypatch) == 0
+    told = capsys.readouterr().out
+    assert "skipped: no such CPU" in told
+    assert "skipped: it is not so" in told
+    with pytest.raises(SystemExit, match="refused, pretended or order-N, got tzz"):
+        run(portable, monkeypatch, "tzz")
+
+
+def test_an_order_holds_the_same_tests_and_can_be_had_again(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrange = request.config.pluginmanager.getplugin(str(ROOT / "tests" / "conftest.py"))
+    usual = [SimpleNamespace(path=Path(file), name=n) for file in "abcd" for n in range(9)]
+
+    def arranged(order: str) -> list[SimpleNamespace]:
+        monkeypatch.setenv("SFUMATO_TEST_ORDER", order)
+        items = list(usual)
+        arrange.pytest_collection_modifyitems(items)  # type: ignore[union-attr]
+        return items
+
+    one, two = arranged("1"), arranged("2")
+    assert usual != one != two != usual
+    assert one == arranged("1")
+    assert sorted(map(str, one)) == sorted(map(str, usual))
+    changes = sum(before.path != after.path for before, after in pairwise(one))
+    assert changes == 3, "the tests of a file stay together"
