@@ -154,7 +154,7 @@ MUTANTS = (
     Mutant(
         "225",
         "ours: a group of one stands for a person of fifty records (R23)",
-        (Patch("privacy/_guarantee.py", "if size < needed:", "if False:"),),
+        (Patch("privacy/_guarantee.py", "if count < needed:", "if False:"),),
         ("tests/privacy/test_guarantee.py::test_a_group_that_is_too_small_is_refused",),
     ),
     Mutant(

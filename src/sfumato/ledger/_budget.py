@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.ledger._errors import LedgerError
-from sfumato.privacy import Relation, Unit
+from sfumato.privacy import Relation, Unit, plain_number
 
 ALL = "all"
 _LONGEST_NAME = 200
@@ -36,10 +36,13 @@ class Budget:
         checked_name("owner", self.owner)
         object.__setattr__(self, "unit", Unit.parse(self.unit))
         object.__setattr__(self, "relation", Relation.parse(self.relation))
-        if isinstance(self.epsilon, bool) or not self.epsilon > 0:
+        epsilon, delta = plain_number(self.epsilon), plain_number(self.delta)
+        if not epsilon > 0:
             raise LedgerError(f"Expected a budget of epsilon > 0, got {self.epsilon!r}.")
-        if isinstance(self.delta, bool) or not 0 <= self.delta < 1:
+        if not 0 <= delta < 1:
             raise LedgerError(f"Expected a budget with 0 <= delta < 1, got {self.delta!r}.")
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
         self.unit.check(self.relation)
         object.__setattr__(self, "shards", tuple(sorted(self.shards)))
         for shard in self.shards:

@@ -14,6 +14,9 @@ from sfumato.ledger._reservation import Reservation
 from sfumato.privacy import format_epsilon, format_factor
 
 
+_SMALLEST_SHOWN = 1e-100
+
+
 @dataclass(frozen=True, kw_only=True)
 class Statement:
     """The account of one data set at one moment.
@@ -191,7 +194,7 @@ def _finite(value: float) -> float | None:
 
 def _rounded_down(value: float) -> str:
     """Three significant digits towards zero: what is left is never overstated."""
-    if value == 0:
+    if value < _SMALLEST_SHOWN:
         return "0"
     scale = 10.0 ** (2 - math.floor(math.log10(value)))
     return f"{math.floor(value * scale) / scale:.6g}"

@@ -41,6 +41,7 @@ from sfumato.privacy._events import (
     SelfComposed,
     SharedBatch,
     event_from_json,
+    plain_number,
 )
 from sfumato.privacy._guarantee import (
     SEEDED,
@@ -150,6 +151,7 @@ __all__ = [
     "least_weight",
     "new_run_id",
     "officer_view",
+    "plain_number",
     "promise_from_json",
     "read_card",
     "registry_entry",

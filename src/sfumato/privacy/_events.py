@@ -1,7 +1,9 @@
 """Mechanisms as data: what was done to protect people, in a form whose meaning never changes.
 
 An event says nothing about epsilon. An accountant reads it under a relation, today or years later.
-The set is closed: an accountant meets nothing it does not know, and nobody can plug in noise.
+The set is closed: an accountant meets nothing it does not know, and nobody can plug in noise. Numbers
+are made plain when an event is built: half precision would overflow, a subclass could count otherwise
+than it compares, and both would be remembered for the plain event that equals them.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from sfumato.errors import SfumatoError
@@ -70,7 +72,7 @@ class _Additive(Event):
     bounds: Bounds = Bounds.CONTRIBUTION
 
     def __post_init__(self) -> None:
-        _positive(self.name, "noise_multiplier", self.noise_multiplier)
+        _set_positive(self, "noise_multiplier")
         if self.bounds not in set(Bounds):
             expected = " or ".join(Bounds)
             raise EventError(f"Expected bounds {expected}, got {self.bounds!r}.")
@@ -108,8 +110,8 @@ class RandomizedResponse(Event):
     name: ClassVar[str] = "randomized-response"
 
     def __post_init__(self) -> None:
-        _probability(self.name, "noise", self.noise)
-        _count(self.name, "categories", self.categories, least=2)
+        _set_probability(self, "noise")
+        _set_count(self, "categories", least=2)
 
     @property
     def epsilon(self) -> float:
@@ -127,7 +129,7 @@ class ExponentialChoice(Event):
     name: ClassVar[str] = "exponential-choice"
 
     def __post_init__(self) -> None:
-        _positive(self.name, "epsilon", self.epsilon)
+        _set_positive(self, "epsilon")
 
 
 @dataclass(frozen=True)
@@ -143,10 +145,13 @@ class ApproximateRelease(Event):
     name: ClassVar[str] = "approximate-release"
 
     def __post_init__(self) -> None:
-        if not (is_real(self.epsilon) and 0 <= self.epsilon <= _MOST):
+        epsilon, delta = plain_number(self.epsilon), plain_number(self.delta)
+        if not 0 <= epsilon <= _MOST:
             raise EventError(f"Expected epsilon >= 0 and finite, got {self.epsilon!r}.")
-        if not (is_real(self.delta) and 0 <= self.delta < 1):
+        if not 0 <= delta < 1:
             raise EventError(f"Expected 0 <= delta < 1, got {self.delta!r}.")
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
         if not isinstance(self.mechanism, str) or not self.mechanism:
             raise EventError("An approximate release names its mechanism, got an empty name.")
 
@@ -160,8 +165,8 @@ class PoissonSampled(Event):
     name: ClassVar[str] = "poisson-sampled"
 
     def __post_init__(self) -> None:
-        _probability(self.name, "probability", self.probability)
-        if not isinstance(self.event, Gaussian) or self.event.bounds is not Bounds.CONTRIBUTION:
+        _set_probability(self, "probability")
+        if type(self.event) is not Gaussian or self.event.bounds is not Bounds.CONTRIBUTION:
             raise EventError(
                 "Poisson sampling is accounted for a sum of bounded contributions with Gaussian "
                 f"noise only, got {self.event!r}."
@@ -184,9 +189,9 @@ class SharedBatch(Event):
     name: ClassVar[str] = "shared-batch"
 
     def __post_init__(self) -> None:
-        _probability(self.name, "probability", self.probability)
-        _count(self.name, "steps", self.steps)
-        if not isinstance(self.event, Gaussian) or self.event.bounds is not Bounds.CONTRIBUTION:
+        _set_probability(self, "probability")
+        _set_count(self, "steps")
+        if type(self.event) is not Gaussian or self.event.bounds is not Bounds.CONTRIBUTION:
             raise EventError(f"A shared batch holds a Gaussian sum, got {self.event!r}.")
 
     def sensitivity(self, relation: Relation) -> float:
@@ -202,8 +207,8 @@ class SelfComposed(Event):
     name: ClassVar[str] = "self-composed"
 
     def __post_init__(self) -> None:
-        _count(self.name, "count", self.count)
-        _is_event(self.name, self.event)
+        _set_count(self, "count")
+        _check_is_event(self.name, self.event)
 
 
 @dataclass(frozen=True)
@@ -220,7 +225,7 @@ class Composed(Event):
         if not self.events:
             raise EventError("Expected at least one event to compose, got none.")
         for event in self.events:
-            _is_event(self.name, event)
+            _check_is_event(self.name, event)
 
 
 @dataclass(frozen=True)
@@ -232,8 +237,8 @@ class Group(Event):
     name: ClassVar[str] = "group"
 
     def __post_init__(self) -> None:
-        _count(self.name, "size", self.size)
-        _is_event(self.name, self.event)
+        _set_count(self, "size")
+        _check_is_event(self.name, self.event)
         if isinstance(self.event, Group):
             raise EventError("A group of a group is one larger group: multiply the sizes.")
 
@@ -289,25 +294,34 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, StrEnum) else value
 
 
-def _positive(owner: str, name: str, value: float) -> None:
-    if not (is_real(value) and _LEAST <= value <= _MOST):
+def _set_positive(event: Event, name: str) -> None:
+    value = getattr(event, name)
+    number = plain_number(value)
+    if not _LEAST <= number <= _MOST:
         raise EventError(
-            f"Expected {name} of a {owner} event > 0 and finite (from {_LEAST:g} to {_MOST:g}), "
+            f"Expected {name} of a {event.name} event > 0 and finite (from {_LEAST:g} to {_MOST:g}), "
             f"got {value!r}."
         )
+    object.__setattr__(event, name, number)
 
 
-def _probability(owner: str, name: str, value: float) -> None:
-    if not (is_real(value) and _LEAST <= value <= 1):
-        raise EventError(f"Expected {name} of a {owner} event in (0, 1], got {value!r}.")
+def _set_probability(event: Event, name: str) -> None:
+    value = getattr(event, name)
+    number = plain_number(value)
+    if not _LEAST <= number <= 1:
+        raise EventError(f"Expected {name} of a {event.name} event in (0, 1], got {value!r}.")
+    object.__setattr__(event, name, number)
 
 
-def _count(owner: str, name: str, value: int, least: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_COUNT:
+def _set_count(event: Event, name: str, least: int = 1) -> None:
+    value = getattr(event, name)
+    number = plain_count(value)
+    if number is None or not least <= number <= _MOST_COUNT:
         raise EventError(
-            f"Expected {name} of a {owner} event as whole number from {least} to {_MOST_COUNT:g}, "
+            f"Expected {name} of a {event.name} event as whole number from {least} to {_MOST_COUNT:g}, "
             f"got {value!r}."
         )
+    object.__setattr__(event, name, number)
 
 
 def is_real(value: object) -> bool:
@@ -315,6 +329,24 @@ def is_real(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, Real) and value == value
 
 
-def _is_event(owner: str, value: object) -> None:
-    if not isinstance(value, Event) or type(value) is Event:
+def plain_number(value: object) -> float:
+    """Any real number as a plain float, in double precision; NaN for everything else."""
+    try:
+        return float(value) if is_real(value) else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        return math.nan
+
+
+def plain_count(value: object) -> int | None:
+    """Any whole number as a plain int; None for everything else, truth values too."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+
+
+def is_event(value: object) -> bool:
+    """One of the events above itself: a subclass could say that it moves nothing."""
+    return isinstance(value, Event) and _EVENTS.get(value.name) is type(value)
+
+
+def _check_is_event(owner: str, value: object) -> None:
+    if not is_event(value):
         raise EventError(f"Expected an event inside a {owner} event, got {value!r}.")

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sfumato.errors import SfumatoError
 from sfumato.privacy._discrete import DRAWN_EXACTLY
-from sfumato.privacy._events import Composed, Event, Group, NoAccess, event_from_json, is_real
+from sfumato.privacy._events import (
+    Composed,
+    Event,
+    Group,
+    NoAccess,
+    event_from_json,
+    is_real,
+    plain_count,
+    plain_number,
+)
 from sfumato.privacy._units import Relation, Unit, UnitKind, UnitMismatchError
 from sfumato.privacy.accounting._accountant import (
     ACCOUNTANTS,
@@ -34,7 +43,7 @@ class GuaranteeError(SfumatoError):
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """A differential privacy promise. ``epsilon`` follows from the event and cannot be passed in.
+    """A differential privacy promise. ``epsilon`` follows from the event; it is never passed in or kept.
 
     | case | what happens |
     | --- | --- |
@@ -54,7 +63,9 @@ class Guarantee:
     not_covered: tuple[str, ...] = ()
     public: tuple[str, ...] = ()
     randomness: str = OS_ENTROPY
-    epsilon: float = field(init=False)
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("A guarantee has no subclasses: what one says would not follow from its event.")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", Unit.parse(self.unit))
@@ -76,16 +87,20 @@ class Guarantee:
             raise GuaranteeError(
                 f"Expected an accountant out of {', '.join(ACCOUNTANTS)}, got {self.accountant!r}."
             )
-        if not is_real(self.delta) or not 0 <= self.delta < 1:
+        delta = plain_number(self.delta)
+        if not 0 <= delta < 1:
             raise GuaranteeError(f"Expected 0 <= delta < 1, got {self.delta!r}.")
+        object.__setattr__(self, "delta", delta)
         self.unit.check(self.relation)
-        value = epsilon_of(self.event, self.delta, self.relation, self.accountant)
-        if not math.isfinite(value):
+        if not math.isfinite(self.epsilon):
             raise GuaranteeError(
                 f"No finite epsilon exists for {self.mechanism} at delta {self.delta:g}: "
                 "use more noise, a larger delta, or state NoGuarantee."
             )
-        object.__setattr__(self, "epsilon", value)
+
+    @property
+    def epsilon(self) -> float:
+        return epsilon_of(self.event, self.delta, self.relation, self.accountant)
 
     # -- other ways to say the same ------------------------------------------------------------
 
@@ -109,7 +124,8 @@ class Guarantee:
         ``unit`` is what they make up together: a larger one, of which ``size`` small ones are known to be
         the whole (``Unit.needed_for``). Nothing else can be restated (R23).
         """
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        count = plain_count(size)
+        if count is None or count < 1:
             raise GuaranteeError(f"Expected a group of a whole number >= 1 of units, got {size!r}.")
         unit = Unit.parse(unit)
         needed = self.unit.needed_for(unit)
@@ -119,12 +135,12 @@ class Guarantee:
                 "a unit that so many of them make up (person(m) from record, more frames or pixels), "
                 "or a run with that unit."
             )
-        if size < needed:
+        if count < needed:
             raise UnitMismatchError(
                 f"Expected a group of at least {needed}, because {unit} can be that many of "
-                f"{self.unit}, got {size}."
+                f"{self.unit}, got {count}."
             )
-        return replace(self, event=Group(self.event, size) if size > 1 else self.event, unit=unit)
+        return replace(self, event=Group(self.event, count) if count > 1 else self.event, unit=unit)
 
     def compose(self, other: Guarantee, *, delta: float | None = None) -> Guarantee:
         """Both releases about the same units. Different units or relations cannot be added."""
@@ -369,7 +385,8 @@ def format_epsilon(epsilon: float) -> str:
 def format_factor(epsilon: float) -> str:
     """By how much epsilon lets the chance of an output change, rounded up."""
     if epsilon < 50:
-        return format_epsilon(math.exp(epsilon))
+        # above the allowance of ``format_epsilon``: only an epsilon of 0 is a factor of 1
+        return format_epsilon(max(math.exp(epsilon), 1 + 1e-6 if epsilon > 0 else 1.0))
     return f"e^{format_epsilon(epsilon)}"
 
 

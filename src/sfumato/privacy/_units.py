@@ -110,8 +110,10 @@ class Unit:
                 raise UnitError(f"A unit of {self.kind.value} needs {name}, got nothing.")
             if value is not None and self.kind not in owner:
                 raise UnitError(f"A unit of {self.kind.value} has no {name}, got {value!r}.")
-            if name != "view" and value is not None and not _positive_integer(value):
-                raise UnitError(f"Expected {name} to be a whole number >= 1, got {value!r}.")
+            if name != "view" and value is not None:
+                if not _positive_integer(value):
+                    raise UnitError(f"Expected {name} to be a whole number >= 1, got {value!r}.")
+                object.__setattr__(self, name, int(value))
         if self.view is not None and not re.fullmatch(r"[\w .:;=,\[\]+*/-]{1,200}", self.view):
             raise UnitError(
                 f"Expected the public view's name in plain characters, got {self.view!r}: "

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from sfumato.privacy._events import Event, is_real
+from sfumato.privacy._events import Event, plain_number
 from sfumato.privacy._units import Relation
 from sfumato.privacy.accounting._gaussian import (
     delta_of_gaussian,
@@ -40,6 +40,7 @@ from sfumato.privacy.accounting._terms import (
     SampledTerm,
     SharedTerm,
     Terms,
+    check_known,
     last_count,
     pure_epsilon,
     slack,
@@ -78,16 +79,16 @@ def epsilon_of(
         raise AccountingError(
             f"Expected an accountant out of {', '.join(ACCOUNTANTS)}, got {accountant!r}."
         )
-    if not is_real(delta) or not 0 <= delta < 1:
-        raise AccountingError(f"Expected 0 <= delta < 1, got {delta!r}.")
-    return _epsilon(event, float(delta), Relation.parse(relation), accountant)
+    check_known(event)
+    return _epsilon(event, _checked_delta(delta), Relation.parse(relation), accountant)
 
 
 def delta_of(event: Event, epsilon: float, relation: Relation | str) -> float:
     """The delta that ``event`` has at ``epsilon``, an upper bound."""
-    if not is_real(epsilon) or not 0 <= epsilon < math.inf:
+    asked = plain_number(epsilon)
+    if not 0 <= asked < math.inf:
         raise AccountingError(f"Expected a finite epsilon >= 0, got {epsilon!r}.")
-    return _delta(terms_of(event, Relation.parse(relation)), float(epsilon))
+    return _delta(terms_of(event, Relation.parse(relation)), asked)
 
 
 def gdp_mu(event: Event, delta: float, relation: Relation | str) -> float:
@@ -95,6 +96,7 @@ def gdp_mu(event: Event, delta: float, relation: Relation | str) -> float:
 
     For purely private events at delta 0: the mu that implies it, -2 Phi^-1(1/(1 + e^epsilon)).
     """
+    delta = _checked_delta(delta)
     terms = terms_of(event, Relation.parse(relation))
     if not terms:
         return 0.0
@@ -102,9 +104,9 @@ def gdp_mu(event: Event, delta: float, relation: Relation | str) -> float:
         return _gaussian_mu(terms)
     pure = pure_epsilon(terms)
     implied = -2 * float(ndtri(1 / (1 + math.exp(pure)))) if pure < 700 else math.inf
-    if delta <= 0:
+    if delta == 0:
         return implied
-    first = _epsilon(event, float(delta), Relation.parse(relation), "pld")
+    first = _epsilon(event, delta, Relation.parse(relation), "pld")
     largest = mu_of_gaussian(first, delta)
     on_grid = delta >= LEAST_DELTA and not _is_known_participation(terms)
     for step in np.geomspace(delta, max(delta, 0.3), 8)[1:]:
@@ -127,9 +129,11 @@ def true_positive_bound(
     Every pair (epsilon, delta) of the curve gives TPR <= e^epsilon FPR + delta, and by symmetry
     TPR <= 1 - e^-epsilon (1 - delta - FPR); the least of them is taken, so it is an upper bound.
     """
-    rate = float(false_positive_rate)
+    rate = plain_number(false_positive_rate)
     if not 0 <= rate <= 1:
-        raise AccountingError(f"Expected a false-positive rate in [0, 1], got {rate!r}.")
+        raise AccountingError(
+            f"Expected a false-positive rate in [0, 1], got {false_positive_rate!r}."
+        )
     terms = terms_of(event, Relation.parse(relation))
     if not terms:
         return rate
@@ -149,6 +153,13 @@ def true_positive_bound(
             1 - math.exp(-epsilon) * max(0.0, 1 - delta - rate),
         )
     return min(1.0, best)
+
+
+def _checked_delta(value: float) -> float:
+    delta = plain_number(value)
+    if not 0 <= delta < 1:
+        raise AccountingError(f"Expected 0 <= delta < 1, got {value!r}.")
+    return delta
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from sfumato.privacy._events import Bounds, Event, Gaussian, PoissonSampled, SelfComposed, is_real
+from sfumato.privacy._events import (
+    Bounds,
+    Event,
+    Gaussian,
+    PoissonSampled,
+    SelfComposed,
+    plain_number,
+)
 from sfumato.privacy._units import Relation
 from sfumato.privacy.accounting._accountant import (
     ACCOUNTANTS,
@@ -35,10 +42,9 @@ _LEAST_EPSILON = 1e-12
 
 def dpsgd_event(noise_multiplier: float, sampling_rate: float, steps: int) -> Event:
     """DP-SGD with Poisson batches, clip norm 1 and a constant divisor: the event of one training."""
-    _check_sampling(sampling_rate, steps)
-    _check_positive("noise multiplier", noise_multiplier)
-    step = PoissonSampled(float(sampling_rate), Gaussian(float(noise_multiplier)))
-    return SelfComposed(step, int(steps))
+    rate, count = _checked_sampling(sampling_rate, steps)
+    noise = _checked_positive("noise multiplier", noise_multiplier)
+    return SelfComposed(PoissonSampled(rate, Gaussian(noise)), count)
 
 
 def dpsgd_schedule(
@@ -61,17 +67,15 @@ def dpsgd_schedule(
             )
         sampling_rate = batch / records
     assert sampling_rate is not None
+    rate, _ = _checked_sampling(sampling_rate, 1)
     if (steps is None) == (epochs is None):
         raise AccountingError("Expected either steps or epochs, and not both.")
     if steps is None:
         assert epochs is not None
-        _check_positive("epochs", epochs)
-        _check_sampling(sampling_rate, 1)
-        passes = epochs / sampling_rate
-        _check_positive("epochs over the sampling rate", passes)
+        passes = _checked_positive("epochs", epochs) / rate
+        _checked_positive("epochs over the sampling rate", passes)
         steps = math.ceil(passes - 1e-9)
-    _check_sampling(sampling_rate, steps)
-    return sampling_rate, steps
+    return _checked_sampling(rate, steps)
 
 
 def account_dpsgd(
@@ -83,9 +87,8 @@ def account_dpsgd(
     accountant: str = "pld",
 ) -> float:
     """The epsilon of DP-SGD; ``noise_multiplier`` is noise over clip norm."""
-    _check_delta(delta)
     event = dpsgd_event(noise_multiplier, sampling_rate, steps)
-    return epsilon_of(event, delta, relation, accountant)
+    return epsilon_of(event, _checked_delta(delta), relation, accountant)
 
 
 def calibrate_dpsgd(
@@ -97,9 +100,8 @@ def calibrate_dpsgd(
     accountant: str = "pld",
 ) -> float:
     """The noise multiplier for which DP-SGD keeps ``epsilon`` at ``delta``: never overshoots."""
-    _check_target(epsilon)
-    _check_delta(delta)
-    _check_sampling(sampling_rate, steps)
+    epsilon, delta = _checked_target(epsilon), _checked_delta(delta)
+    sampling_rate, steps = _checked_sampling(sampling_rate, steps)
     kind = Relation.parse(relation)
     if accountant not in {"pld", "rdp"}:
         raise AccountingError(f"Expected accountant pld or rdp for DP-SGD, got {accountant!r}.")
@@ -130,8 +132,7 @@ def calibrate_dpsgd(
 
 def calibrate_gaussian(epsilon: float, delta: float) -> float:
     """Noise over sensitivity of a one-shot Gaussian release (Balle and Wang's exact calibration)."""
-    _check_target(epsilon)
-    _check_delta(delta)
+    epsilon, delta = _checked_target(epsilon), _checked_delta(delta)
 
     def evaluate(noise: float) -> float:
         event = Gaussian(noise, Bounds.DIFFERENCE)
@@ -150,8 +151,7 @@ def calibrate_event(
     guess: float = 1.0,
 ) -> float:
     """The parameter of ``make`` at which its event keeps ``epsilon``; more of it must mean less epsilon."""
-    _check_target(epsilon)
-    _check_positive("guess", guess)
+    epsilon, guess = _checked_target(epsilon), _checked_positive("guess", guess)
     if accountant not in ACCOUNTANTS:
         raise AccountingError(
             f"Expected an accountant out of {', '.join(ACCOUNTANTS)}, got {accountant!r}."
@@ -218,24 +218,30 @@ def _next(x: float, low: tuple[float, float] | None, high: tuple[float, float] |
     return x
 
 
-def _check_positive(name: str, value: float) -> None:
-    if not is_real(value) or not 0 < value < math.inf:
+def _checked_positive(name: str, value: float) -> float:
+    """As a plain float: compared in half precision, an epsilon would look kept that is not."""
+    number = plain_number(value)
+    if not 0 < number < math.inf:
         raise AccountingError(f"Expected {name} > 0 and finite, got {value!r}.")
+    return number
 
 
-def _check_target(epsilon: float) -> None:
-    _check_positive("epsilon", epsilon)
+def _checked_target(value: float) -> float:
+    epsilon = _checked_positive("epsilon", value)
     if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
         raise AccountingError(
             f"Expected epsilon from {_LEAST_EPSILON:g} to {_MOST_EPSILON:g}, got {epsilon:g}."
         )
+    return epsilon
 
 
-def _check_delta(delta: float) -> None:
-    if not is_real(delta) or not 0 < delta < 1:
+def _checked_delta(value: float) -> float:
+    delta = plain_number(value)
+    if not 0 < delta < 1:
         raise AccountingError(
-            f"Expected delta between 0 and 1 (well below one over the number of units), got {delta!r}."
+            f"Expected delta between 0 and 1 (well below one over the number of units), got {value!r}."
         )
+    return delta
 
 
 def _check_participation(delta: float, sampling_rate: float, steps: int) -> None:
@@ -249,10 +255,12 @@ def _check_participation(delta: float, sampling_rate: float, steps: int) -> None
         )
 
 
-def _check_sampling(sampling_rate: float, steps: int) -> None:
-    if not is_real(sampling_rate) or not 0 < sampling_rate <= 1:
+def _checked_sampling(sampling_rate: float, steps: int) -> tuple[float, int]:
+    rate, count = plain_number(sampling_rate), plain_number(steps)
+    if not 0 < rate <= 1:
         raise AccountingError(
             f"Expected a sampling rate in (0, 1] (batch over records), got {sampling_rate!r}."
         )
-    if not is_real(steps) or not 1 <= steps < math.inf or int(steps) != steps:
+    if not 1 <= count < math.inf or int(steps) != steps:
         raise AccountingError(f"Expected a whole number of steps >= 1, got {steps!r}.")
+    return rate, int(steps)

@@ -45,6 +45,7 @@ from sfumato.privacy._events import (
     RandomizedResponse,
     SelfComposed,
     SharedBatch,
+    is_event,
 )
 from sfumato.privacy._units import Relation
 
@@ -106,6 +107,7 @@ Terms = tuple[tuple[Term, int], ...]
 
 def terms_of(event: Event, relation: Relation) -> Terms:
     """The terms of ``event`` with their multiplicities, all Gaussian releases merged into one."""
+    check_known(event)
     found: Counter[Term] = Counter()
     _collect(event, Relation.parse(relation), 1, 1, found)
     for term, times in found.items():
@@ -119,6 +121,15 @@ def terms_of(event: Event, relation: Relation) -> Terms:
     if square > 0:
         kept.append((GaussianTerm(math.sqrt(square)), 1))
     return tuple(kept)
+
+
+def check_known(event: object) -> None:
+    """Raise unless ``event`` is one of the closed set itself, also before a remembered answer is given."""
+    if not is_event(event):
+        raise AccountingError(
+            f"Expected an event the accountant knows, got {type(event).__name__}: "
+            "state NoGuarantee instead."
+        )
 
 
 def _collect(
@@ -165,11 +176,6 @@ def _collect(
             found[_pure(group * event.epsilon)] += times
         case ApproximateRelease():
             found[_approximate(event, group)] += times
-        case _:
-            raise AccountingError(
-                f"Expected an event the accountant knows, got {type(event).__name__}: "
-                "state NoGuarantee instead."
-            )
 
 
 def _check_size(term: Term, times: int) -> None:
