@@ -13,7 +13,6 @@ from sfumato.ledger._composition import ACCOUNTANT
 from sfumato.ledger._reservation import Reservation
 from sfumato.privacy import format_epsilon, format_factor
 
-
 _SMALLEST_SHOWN = 1e-100
 
 

@@ -65,7 +65,9 @@ class Guarantee:
     randomness: str = OS_ENTROPY
 
     def __init_subclass__(cls) -> None:
-        raise TypeError("A guarantee has no subclasses: what one says would not follow from its event.")
+        raise TypeError(
+            "A guarantee has no subclasses: what one says would not follow from its event."
+        )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", Unit.parse(self.unit))
