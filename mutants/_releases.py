@@ -532,7 +532,9 @@ MUTANTS += (
                 "write_image(temporary, sheet.image(), force=True)",
             ),
         ),
-        ("tests/protect/test_notes.py::test_what_was_found_is_exported_reviewed_and_shown",),
+        (
+            "tests/protect/test_review_exports.py::test_what_was_found_is_exported_reviewed_and_shown",
+        ),
     ),
 )
 
@@ -634,7 +636,9 @@ MUTANTS += (
                 "if False:",
             ),
         ),
-        ("tests/protect/test_notes.py::test_notes_are_private_and_lie_outside_the_release",),
+        (
+            "tests/protect/test_review_exports.py::test_notes_are_private_and_lie_outside_the_release",
+        ),
     ),
     Mutant(
         "189",

@@ -109,7 +109,7 @@ def _covered(picture: Any, name: str, settings: dict[str, Any]) -> Any:
     method = protect.make(name, settings)
     assert isinstance(method, Hiding)
     whole = np.ones(picture.shape[:2], dtype=bool)
-    return method.covering(Shape(*picture.shape[:2]))(picture.copy(), Place(whole, False))
+    return method.make_filter(Shape(*picture.shape[:2]))(picture.copy(), Place(whole, False))
 
 
 def real_lines(rows: list[dict[str, Any]]) -> list[str]:

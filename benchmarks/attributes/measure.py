@@ -18,10 +18,10 @@ import torch
 from benchmarks.attributes.cases import Case
 from benchmarks.attributes.data import Split, share_of
 from sfumato.attributes import (
+    AttributeTable,
     DonorSet,
     Pass,
-    Table,
-    Training,
+    PassTraining,
     best_channel,
     guess_bound,
     read_table,
@@ -137,7 +137,7 @@ def fit_row(case: Case, train: ArrayRecords, seed: int, effort: Effort, kept: Pa
         case.private,
         case.useful,
         donors_of(case, seen, seed, effort),
-        training=Training(**{**case.training, "steps": steps, "seed": seed}),
+        training=PassTraining(**{**case.training, "steps": steps, "seed": seed}),
         **case.settings,
     )
     started, used = time.perf_counter(), time.process_time()
@@ -246,7 +246,9 @@ def _unfinetuned_into(
     found["attackers"]["unfinetuned"] = _with_nag(kept, clear)
 
 
-def _exact(case: Case, method: Pass, known: Table, tested: Table, clear: Row) -> Row:
+def _exact(
+    case: Case, method: Pass, known: AttributeTable, tested: AttributeTable, clear: Row
+) -> Row:
     train_rows, test_rows = method.substitution(known.x), method.substitution(tested.x)
     scores, gamma, repeated = {}, {}, {}
     for name in case.attributes:
@@ -285,7 +287,7 @@ def _exact(case: Case, method: Pass, known: Table, tested: Table, clear: Row) ->
 
 
 def confusion(
-    method: Pass, substitution: torch.Tensor, tested: Table, name: str
+    method: Pass, substitution: torch.Tensor, tested: AttributeTable, name: str
 ) -> list[list[float]]:
     """Share of records of class i replaced by a donor of class j (the paper's Figure 4)."""
     donors = read_table(method.donors.records, [name], classes=tested.classes).labels[name]

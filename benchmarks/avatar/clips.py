@@ -15,7 +15,16 @@ from benchmarks.avatar.stage import UNCHANGED, timed
 from sfumato import people
 from sfumato.body import Light
 from sfumato.media import Frame, open_video
-from sfumato.protect.avatar import Avatar, Erased, Found, LastLook, Rules, erase, replace, without
+from sfumato.protect.avatar import (
+    Avatar,
+    Erased,
+    ResidualFaceCheck,
+    Rules,
+    Scene,
+    erase,
+    grey_out,
+    replace,
+)
 from sfumato.protect.hide._residual_faces import is_one_of
 
 _PERSON = 0.5  # probability above which the segmenter calls a pixel a person
@@ -29,9 +38,9 @@ class Eyes:
     """The detectors that judge, opened once: faces by the last look's, which took no part in finding."""
 
     def __init__(self) -> None:
-        self.last_look = LastLook()
-        self.faces, self.all_faces = self.last_look.checker, self.last_look.search
-        self.identity = self.last_look.identity
+        self.face_check = ResidualFaceCheck()
+        self.faces, self.all_faces = self.face_check.checker, self.face_check.search
+        self.identity = self.face_check.identity
         self.segmenter = people.person_segmenter("selfie")
         self.poses = people.pose_estimator("blazepose")
 
@@ -61,8 +70,10 @@ def judged_clip(
         lambda: replace(images, found, chosen, Rules(), Light(), eraser=watched)
     )
     count, eyes = len(images), opened()
-    seen, look_wall, look_cpu = timed(lambda: eyes.last_look.left(images, made.frames, made.public))
-    made = without(made, seen, Rules())
+    seen, look_wall, look_cpu = timed(
+        lambda: eyes.face_check.left(images, made.frames, made.public)
+    )
+    made = grey_out(made, seen, Rules())
     wall, all_cpu = find_wall + wall + look_wall, find_cpu + cpu + look_cpu
     alone = _alone(found)
     return {
@@ -84,7 +95,7 @@ def judged_clip(
     }
 
 
-def _alone(found: Found) -> bool:
+def _alone(found: Scene) -> bool:
     """Whether the clip shows one person: the issue asks for the pose of such clips only."""
     return len(found.tracks) == 1
 

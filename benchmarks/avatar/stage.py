@@ -24,7 +24,7 @@ from sfumato.body import (
     stretched,
     to_srgb,
 )
-from sfumato.protect.avatar import Finder, Found, Replaced, Rules, Track, replace
+from sfumato.protect.avatar import Finder, Replaced, Rules, Scene, Track, replace
 from sfumato.stage import ACTIONS, Clip, Staging, clips
 
 Floats = npt.NDArray[np.float64]
@@ -46,7 +46,7 @@ def staged(seeds: tuple[int, ...], count: int, frames: int) -> Iterator[Clip]:
 def judged(clip: Clip, body: SkinnedBody, finder: Finder | None) -> dict[str, Any]:
     """The measures of one clip, with true joints and masks."""
     joints = clip.joints.astype(float)
-    found = Found(clip.alpha > 0, (Track(joints),), clip.camera, 0.0)
+    found = Scene(clip.alpha > 0, (Track(joints),), clip.camera, 0.0)
     made = replace(clip.frames, found, [body], Rules(), Light(), rate=FPS)
     shaped = stretched(body, proportions(joints, body))
     motion = fit(joints, shaped, smooth=Rules().smooth * FPS, floor=0.0).motion
@@ -56,10 +56,10 @@ def judged(clip: Clip, body: SkinnedBody, finder: Finder | None) -> dict[str, An
         drawn, true = alone.alpha > 0.5, clip.alpha[t] > 127
         overlap.append((drawn & true).sum() / max((drawn | true).sum(), 1))
         # exact: public is r AND q AND alpha = 1, and every such pixel is what the renderer wrote
-        wrong += int((made.public[t] != (alone.mask & made.cover.inside[t])).sum())
+        wrong += int((made.public[t] != (alone.mask & made.erase_mask.inside[t])).sum())
         written = to_srgb(alone.colour)[made.public[t]] != made.frames[t][made.public[t]]
         wrong += int(written.any(axis=-1).sum())
-    inside = made.cover.inside
+    inside = made.erase_mask.inside
     error = (made.erased.frames.astype(np.float64) - clip.empty.astype(np.float64))[inside]
     after = shaped.joints(motion)
     row: dict[str, Any] = {
@@ -141,7 +141,7 @@ def gait(joints: Floats, fps: float = FPS) -> tuple[float, float]:
 def sheet_row(clip: Clip, made: Replaced) -> npt.NDArray[np.uint8]:
     """Original, q, empty room, release and public mask of the middle frame, side by side."""
     t, white = len(clip.frames) // 2, np.uint8(255)
-    inside, public = made.cover.inside[t], made.public[t]
+    inside, public = made.erase_mask.inside[t], made.public[t]
     return np.concatenate([
         clip.frames[t], np.repeat(inside[..., None], 3, 2) * white, made.erased.frames[t],
         made.frames[t], np.repeat(public[..., None], 3, 2) * white,
@@ -177,7 +177,7 @@ def write_sheet(path: str, kind: Any, count: int, frames: int) -> None:
     """A contact sheet of staged clips."""
     cast, rows = cast_of(kind), []
     for i, clip in enumerate(staged(HELD_OUT[:1], count, frames)):
-        found = Found(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
+        found = Scene(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
         made = replace(clip.frames, found, [cast[(5 * i) % 32]], Rules(), Light(), rate=FPS)
         rows.append(sheet_row(clip, made))
     cv2.imwrite(path, np.concatenate(rows, 0)[..., ::-1])

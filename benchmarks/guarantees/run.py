@@ -16,7 +16,7 @@ from rich.table import Table
 
 from benchmarks.summary import markdown
 from sfumato import protect
-from sfumato.attributes import DonorSet, PassLDP, Training
+from sfumato.attributes import DonorSet, PassLDP, PassTraining
 from sfumato.attributes import release as release_records
 from sfumato.audit import Verdict, audit_guarantee
 from sfumato.data import ArrayRecords
@@ -123,7 +123,7 @@ def _donated(folder: Path) -> Path:
     ) for part in (slice(0, 40), slice(40, count)))  # fmt: skip
     method = PassLDP(
         ["sex"], ["word"], DonorSet.prototypes(known, "word", 4, declared="synthetic"),
-        epsilon=2.0, dimension=16, training=Training(steps=5, batch=40, start_temperature=None),
+        epsilon=2.0, dimension=16, training=PassTraining(steps=5, batch=40, start_temperature=None),
     ).fit(known)  # fmt: skip
     release_records(method, asked, folder / "release")
     return folder / "release" / "promise.json"

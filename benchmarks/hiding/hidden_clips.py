@@ -15,7 +15,7 @@ from sfumato import protect
 from sfumato.errors import SfumatoError
 from sfumato.files import write_json
 from sfumato.media import open_video
-from sfumato.protect.hide import Hiding, Trail, faces_left
+from sfumato.protect.hide import DetectionLog, Hiding, faces_left
 
 _JUMP = 0.25
 _TOLERANT = protect.OutputSettings(tolerant=True)
@@ -34,9 +34,9 @@ def covered(
     ``finished`` only these. Covered clips are written to ``outputs``.
 
     People are searched for once: whoever looks for people finds their faces beside them, so the
-    methods that cover people come first and the others follow their trail.
+    methods that cover people come first and the others follow their log.
     """
-    trail: Trail | None = None
+    log: DetectionLog | None = None
     for name in sorted(names, key=lambda name: _method(name).region.kind != "people"):
         note = kept / f"{name}-{clip.stem}.json"
         if note.exists():
@@ -46,11 +46,11 @@ def covered(
         if finished:
             continue
         method = _method(name)
-        if trail is not None:
-            method.follow(trail)
-        row = {"clip": clip.name, "method": name, "searched": trail is None}
+        if log is not None:
+            method.reuse_detections(log)
+        row = {"clip": clip.name, "method": name, "searched": log is None}
         row |= _accept(clip, outputs / f"{name}-{clip.stem}.mp4", method, judges)
-        trail = method.trail
+        log = method.detection_log
         write_json(note, row)
         yield row
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sfumato.body import Light, SkinnedBody, people, procedural_body
 from sfumato.files import atomic_output
-from sfumato.protect.avatar import Found, Rules, Track, replace
+from sfumato.protect.avatar import Rules, Scene, Track, replace
 from sfumato.stage import Clip, Staging, clips
 
 BY_TRUTH = (
@@ -134,7 +134,7 @@ def _pair(
 ) -> dict[str, npt.NDArray[np.generic] | int]:
     rng = np.random.default_rng([_AVATARS_SEED, staging.seed, number])
     avatar = avatars[int(rng.integers(len(avatars)))]
-    found = Found(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
+    found = Scene(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
     made = replace(clip.frames, found, [avatar], Rules(), Light(), rate=staging.fps)
     return {
         "real": clip.frames,

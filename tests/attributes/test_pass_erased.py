@@ -8,7 +8,7 @@ import pytest
 import torch
 from attribute_data import speech_like
 
-from sfumato.attributes import AttributesError, DonorSet, Pass, Training, read_table
+from sfumato.attributes import AttributesError, DonorSet, Pass, PassTraining, read_table
 from sfumato.attributes._encoders import ErasedMLP, build_encoder
 
 
@@ -74,7 +74,7 @@ def test_pass_with_it_trains_saves_and_loads(tmp_path: Path) -> None:
         dimension=16,
         encoder="erased-mlp",
         encoder_settings={"general": 4, "width": 32},
-        training=Training(steps=5, batch=300, bank_rate=1.0),
+        training=PassTraining(steps=5, batch=300, bank_rate=1.0),
     ).fit(records)
     method.save(tmp_path / "pass.safetensors")
     again = Pass.load(tmp_path / "pass.safetensors", donors)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from attribute_data import speech_like
 
-from sfumato.attributes import AttributesError, DonorSet, PassLDP, Training
+from sfumato.attributes import AttributesError, DonorSet, PassLDP, PassTraining
 from sfumato.attributes._encoders import build_encoder
 from sfumato.data import ArrayRecords, Subset
 from sfumato.privacy import Guarantee, NoGuarantee, Relation
@@ -39,7 +39,7 @@ def fitted(data: ArrayRecords) -> PassLDP:
         donors=donors,
         epsilon=EPSILON,
         encoder=build_encoder("whitened-mlp", (12,), 16, width=32),
-        training=Training(steps=10, batch=200, start_temperature=None),
+        training=PassTraining(steps=10, batch=200, start_temperature=None),
     )
     return method.fit(known)
 
@@ -181,7 +181,7 @@ def test_without_known_owners_there_is_no_guarantee_until_it_is_declared(
         donors,
         epsilon=2.0,
         encoder=build_encoder("whitened-mlp", (12,), 16, width=32),
-        training=Training(steps=2, batch=100, start_temperature=None),
+        training=PassTraining(steps=2, batch=100, start_temperature=None),
     ).fit(nameless)
     assert isinstance(method.guarantee, NoGuarantee)
     method.declare_disjoint("encoder and donors come from a public corpus of actors")

@@ -16,8 +16,8 @@ from sfumato.attributes import (
     DrawMemory,
     Encoder,
     Pass,
+    PassTraining,
     Task,
-    Training,
     read_table,
     release,
     whitening,
@@ -30,7 +30,7 @@ from sfumato.data import ArrayRecords, Subset
 from sfumato.errors import SfumatoError
 from sfumato.privacy import NoGuarantee, Randomness
 
-QUICK = Training(steps=80, batch=200, learning_rate=3e-3, start_temperature=0.2)
+QUICK = PassTraining(steps=80, batch=200, learning_rate=3e-3, start_temperature=0.2)
 
 
 def small_encoder() -> Encoder:
@@ -77,7 +77,7 @@ def test_hides_the_private_attribute_and_keeps_the_useful_one(fitted: Pass) -> N
     assert score["sex"].balanced_accuracy < 0.62
     # the raw samples give sex away to a nearest-donor rule
     untrained = quick_pass(train, tau=0.01)
-    untrained.training = Training(
+    untrained.training = PassTraining(
         steps=1, learning_rate=1e-9, start_temperature=None, donor_start="encoder"
     )
     untrained.fit(train)
@@ -266,7 +266,7 @@ def test_bad_input_gets_one_clear_sentence(make: object, message: str) -> None:
 
 
 def test_published_preset_is_table_6() -> None:
-    preset = {kind: Training.published(kind) for kind in ("audio", "motion", "faces")}  # type: ignore[arg-type]
+    preset = {kind: PassTraining.published(kind) for kind in ("audio", "motion", "faces")}  # type: ignore[arg-type]
     assert {kind: t.learning_rate for kind, t in preset.items()} == {
         "audio": 1e-3,
         "motion": 1e-3,
@@ -366,7 +366,7 @@ def test_donors_without_private_labels_start_at_their_own_place() -> None:
         ["word"],
         donors,
         encoder=small_encoder(),
-        training=Training(steps=1, batch=100, learning_rate=1e-9),
+        training=PassTraining(steps=1, batch=100, learning_rate=1e-9),
     ).fit(records)
     own = method.embeddings(torch.from_numpy(np.stack([donors[i].x for i in range(64)])))
     assert method._placed is not None
@@ -398,7 +398,7 @@ def test_dropout_is_of_the_training_alone_and_follows_the_seed(tmp_path: Path) -
             DonorSet.sample(records, 32, declared="synthetic"),
             dimension=16,
             encoder_settings={"width": 24, "dropout": 0.5},
-            training=Training(steps=4, batch=50),
+            training=PassTraining(steps=4, batch=50),
         ).fit(records)
 
     torch.manual_seed(1)

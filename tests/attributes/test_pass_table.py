@@ -17,7 +17,7 @@ from benchmarks.attributes import data as _pass_data
 from benchmarks.attributes import run as pass_
 from benchmarks.attributes.measure import Effort
 from benchmarks.attributes.page import goal_lines
-from sfumato.attributes import AttributesError, DonorSet, Pass, Training, read_table
+from sfumato.attributes import AttributesError, DonorSet, Pass, PassTraining, read_table
 from sfumato.attributes.baselines import GameSettings
 from sfumato.audit import BayesAttacker, ProbeSettings
 from sfumato.data import ArrayRecords, Subset
@@ -213,7 +213,7 @@ def test_audiomnist_loses_gender_and_keeps_the_digit_within_a_few_steps(real_dat
         ["digit"],
         DonorSet.sample(small, 256, declared="public"),
         dimension=128,
-        training=Training(steps=40, batch=400),
+        training=PassTraining(steps=40, batch=400),
     ).fit(small)
     rows, test_rows = method.substitution(known.x), method.substitution(other.x)
     scores = {

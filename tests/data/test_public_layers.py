@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.data import RecordsError, Sampling, video_folder
 from sfumato.media import VideoWriter
-from sfumato.protect.avatar import Avatar, Found, Known, Track, layer_paths, read_layers
+from sfumato.protect.avatar import Avatar, Known, Scene, Track, layer_paths, read_layers
 from sfumato.stage import Staging, clips
 
 
@@ -24,7 +24,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with VideoWriter(source, rate=Fraction(10), size=(96, 72), codec="ffv1") as video:
         for image in clip.frames:
             video.write(image)
-    found = Found(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
+    found = Scene(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
     (root / "walk").mkdir()
     Avatar(body="procedural", finder=Known(found), seed=1).apply(source, root / "walk" / "a.mp4")
     return root

@@ -29,7 +29,7 @@ from sfumato.media import (
 from sfumato.privacy import Guarantee, NoGuarantee, card_path, check_outputs, read_card
 from sfumato.protect import Method, OutputSettings, Promise, Shape, get, release
 from sfumato.protect._chain import Chain
-from sfumato.protect._command import Order, Report, carry_out, dry_run_report
+from sfumato.protect._command import CommandResult, Request, dry_run, run
 from sfumato.protect._release import narrowed_by_sound
 from sfumato.protect.noise import VideoDprp
 
@@ -155,10 +155,10 @@ def test_ledger_is_asked_before_anything_is_drawn_and_told_before_anything_is_se
     assert order == ["reserve", "draw", "commit, nothing seen"]
 
 
-def make_order(source: Path, target: Path, **changes: Any) -> Order:
+def make_order(source: Path, target: Path, **changes: Any) -> Request:
     settings = {"epsilon": 1.0, "unit": "frame", "block": 4, "kept_frames": 2, "kept_size": 4}
     fields: dict[str, Any] = {"source": source, "target": target, "method": "dprp"}
-    return Order(**(fields | {"settings": settings} | changes))
+    return Request(**(fields | {"settings": settings} | changes))
 
 
 def test_folder_job_protects_all_and_reports_what_failed(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_folder_job_protects_all_and_reports_what_failed(tmp_path: Path) -> None
         write_video(folder / name, seed=seed)
     (folder / "broken.mp4").write_bytes(b"not a video at all")
     said: list[str] = []
-    report = carry_out(make_order(folder, tmp_path / "out", workers=1), None, said.append)
+    report = run(make_order(folder, tmp_path / "out", workers=1), None, said.append)
     assert report.failed == 1
     videos = sorted((tmp_path / "out").rglob("*.mp4"))
     assert len(videos) == 2
@@ -197,22 +197,22 @@ def test_folder_is_one_entry_in_the_ledger_until_all_of_it_is_done(tmp_path: Pat
 
     (folder / "b.mp4").rename(tmp_path / "b.mp4")
     (folder / "b.mp4").write_bytes(b"still copying")
-    report = carry_out(order, spend, lambda sentence: None)
+    report = run(order, spend, lambda sentence: None)
     assert report.failed == 1
     assert ledger.show("films").pending
     (tmp_path / "b.mp4").rename(folder / "b.mp4")
-    report = carry_out(order, spend, lambda sentence: None)
+    report = run(order, spend, lambda sentence: None)
     assert report.failed == 0
     assert not ledger.show("films").pending
     assert ledger.show("films").spent_epsilon == pytest.approx(1.0, abs=0.01)
     order = make_order(folder, tmp_path / "again", workers=1)
     with pytest.raises(SfumatoError, match="keeps the total within"):
-        carry_out(order, spend, lambda sentence: None)
+        run(order, spend, lambda sentence: None)
     assert not (tmp_path / "again").exists()
 
 
 def test_dry_run_opens_nothing(tmp_path: Path) -> None:
-    report = dry_run_report(make_order(tmp_path / "missing.mp4", tmp_path / "out.mp4"))
+    report = dry_run(make_order(tmp_path / "missing.mp4", tmp_path / "out.mp4"))
     assert report.payload["promise"]["epsilon"] <= 1.0
     assert report.payload["seconds_per_frame"] > 0
     assert report.payload["bytes"] > 0
@@ -237,13 +237,13 @@ class Layered(Failing):
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         return frames
 
-    def companions(self, video: Path) -> tuple[Path, ...]:
+    def sidecars(self, video: Path) -> tuple[Path, ...]:
         return (video.with_name(f"{video.stem}.layer.txt"),)
 
     @contextmanager
-    def beside(self, video: Path, info: Any) -> Iterator[None]:
+    def write_sidecars(self, video: Path, info: Any) -> Iterator[None]:
         yield
-        self.companions(video)[0].write_text(f"{info.width} wide")
+        self.sidecars(video)[0].write_text(f"{info.width} wide")
 
 
 def test_what_belongs_beside_a_video_is_released_with_it_under_one_card(tmp_path: Path) -> None:
@@ -410,7 +410,7 @@ def test_one_file_is_one_run_in_the_ledger(tmp_path: Path) -> None:
     ledger.create("films", owner="lab", epsilon=9, delta=1e-5, unit="frame", relation="replace")
     for count in (1, 2, 3):
         order = make_order(source, tmp_path / "out" / "a.mp4", force=True)
-        carry_out(order, spending(ledger), lambda sentence: None)
+        run(order, spending(ledger), lambda sentence: None)
         assert len(ledger.show("films").releases) == count
         assert not ledger.show("films").pending
     assert ledger.show("films").spent_epsilon > 1.5
@@ -427,8 +427,8 @@ def test_finished_items_of_a_folder_are_never_drawn_again_under_one_entry(tmp_pa
     ledger.create("films", owner="lab", epsilon=9, delta=1e-5, unit="frame", relation="replace")
     order = make_order(folder, out, workers=1)
 
-    def again() -> Report:
-        return carry_out(order, spending(ledger), lambda sentence: None)
+    def again() -> CommandResult:
+        return run(order, spending(ledger), lambda sentence: None)
 
     assert again().failed == 1
     (drawn,) = out.glob("*.mp4")
@@ -448,9 +448,7 @@ def test_finished_items_of_a_folder_are_never_drawn_again_under_one_entry(tmp_pa
     assert not list(out.glob("*.mp4"))
     assert len(ledger.show("films").releases) == 1
     with pytest.raises(SfumatoError, match="released again uncounted"):
-        carry_out(
-            make_order(folder, out, workers=1, force=True), spending(ledger), lambda sentence: None
-        )
+        run(make_order(folder, out, workers=1, force=True), spending(ledger), lambda sentence: None)
     (tmp_path / "out.job.jsonl").unlink()
     assert again().failed == 1  # another run, drawn anew, counted anew
     assert len(ledger.show("films").releases) == 2
@@ -466,18 +464,18 @@ def test_a_recording_weaker_than_what_was_reserved_is_not_published(tmp_path: Pa
     (folder / "b.png").write_bytes(b"still copying")
     ledger = Ledger.open(tmp_path / "book.db")
     ledger.create("films", owner="lab", epsilon=1, delta=0.5, unit="frame", relation="replace")
-    order = Order(
+    order = Request(
         source=folder, target=out, method="snow", settings={"p": 0.999, "unit": "frame"}, workers=1
     )
-    assert carry_out(order, spending(ledger), lambda sentence: None).failed == 1
+    assert run(order, spending(ledger), lambda sentence: None).failed == 1
     (folder / "b.png").unlink()
     write_image(folder / "b.png", large)
-    report = carry_out(order, spending(ledger), lambda sentence: None)
+    report = run(order, spending(ledger), lambda sentence: None)
     assert report.failed == 1
     assert "weaker one" in report.payload["failures"][0]["reason"]
     assert len(list(out.glob("*.png"))) == 1
     (tmp_path / "out.job.jsonl").unlink()
-    again = carry_out(order, spending(ledger), lambda sentence: None)
+    again = run(order, spending(ledger), lambda sentence: None)
     assert again.failed == 0
     (held,) = (each for each in ledger.show("films").releases if each.committed)
     assert held.event == get("snow")(p=0.999, unit="frame").promise(Shape(16, 16, 1)).event
@@ -491,7 +489,7 @@ def test_kept_names_are_named_on_the_card(tmp_path: Path) -> None:
     for names, said in (("keep", True), ("random", False)):
         out = tmp_path / names
         order = make_order(tmp_path / "in", out, workers=1, names=names)
-        assert carry_out(order, None, lambda sentence: None).failed == 0
+        assert run(order, None, lambda sentence: None).failed == 0
         (video,) = out.rglob("*.mp4")
         assert ("anna" in video.name) == said
         assert (NAMES_NOTE in read_card(video).promise.not_covered) == said
@@ -507,7 +505,7 @@ def test_every_format_of_a_folder_has_one_that_is_written(tmp_path: Path) -> Non
     cv2.imwrite(str(folder / "d.tif"), picture[::-1])
     cv2.imwrite(str(folder / "e.jpg"), picture[:, ::-1])
     (folder / "f.wav").write_bytes(b"RIFF")
-    report = carry_out(make_order(folder, tmp_path / "out", workers=1), None, lambda sentence: None)
+    report = run(make_order(folder, tmp_path / "out", workers=1), None, lambda sentence: None)
     assert report.failed == 0, report.lines
     kinds = sorted(path.suffix for path in (tmp_path / "out").iterdir() if "card" not in path.name)
     assert kinds == [".jpg", ".mp4", ".mp4", ".png", ".png"]
@@ -537,8 +535,8 @@ def test_what_a_tolerant_reader_passed_over_is_said(tmp_path: Path) -> None:
     source.write_bytes(data)
     target = tmp_path / "out" / "a.mp4"
     with pytest.raises(SfumatoError, match="damaged"):
-        carry_out(make_order(source, target), None, lambda sentence: None)
-    report = carry_out(make_order(source, target, tolerant=True), None, lambda sentence: None)
+        run(make_order(source, target), None, lambda sentence: None)
+    report = run(make_order(source, target, tolerant=True), None, lambda sentence: None)
     assert report.payload["damage"]
     assert any("in.mkv is damaged" in line for line in report.lines)
     assert "damaged" not in card_path(target).read_text()

@@ -3,10 +3,9 @@
 from sfumato.attributes._best_channel import BestChannel, best_channel
 from sfumato.attributes._command import (
     ATTRIBUTE_METHODS,
-    AttributeOrder,
-    AttributeReport,
-    carry_out,
+    AttributeRequest,
     dry_run,
+    run,
 )
 from sfumato.attributes._donors import DonorSet
 from sfumato.attributes._encoders import ENCODERS, Encoder, whitening
@@ -16,16 +15,16 @@ from sfumato.attributes._memo import DrawMemory
 from sfumato.attributes._pass import Pass
 from sfumato.attributes._pictures import picture_features
 from sfumato.attributes._release import release
-from sfumato.attributes._state import State, open_state, save_state
-from sfumato.attributes._tasks import AttributesError, Table, Task, read_table
+from sfumato.attributes._state import PassState, open_state, save_state
+from sfumato.attributes._tasks import AttributesError, AttributeTable, Task, read_table
 from sfumato.attributes._theory import GuessBound, Theory, guess_bound
-from sfumato.attributes._training import Training
+from sfumato.attributes._training import PassTraining
 
 __all__ = [
     "ATTRIBUTE_METHODS",
     "ENCODERS",
-    "AttributeOrder",
-    "AttributeReport",
+    "AttributeRequest",
+    "AttributeTable",
     "AttributesError",
     "BestChannel",
     "Dataset",
@@ -35,13 +34,11 @@ __all__ = [
     "GuessBound",
     "Pass",
     "PassLDP",
-    "State",
-    "Table",
+    "PassState",
+    "PassTraining",
     "Task",
     "Theory",
-    "Training",
     "best_channel",
-    "carry_out",
     "chosen_rows",
     "dry_run",
     "guess_bound",
@@ -50,6 +47,7 @@ __all__ = [
     "read_dataset",
     "read_table",
     "release",
+    "run",
     "save_state",
     "whitening",
 ]

@@ -18,9 +18,9 @@ from sfumato.attributes._ldp import PassLDP
 from sfumato.attributes._memo import DrawMemory, Scope
 from sfumato.attributes._pass import Pass
 from sfumato.attributes._release import release
-from sfumato.attributes._state import State, open_state, save_state
+from sfumato.attributes._state import PassState, open_state, save_state
 from sfumato.attributes._tasks import AttributesError, Task, read_table, require_two_classes
-from sfumato.attributes._training import Training
+from sfumato.attributes._training import PassTraining
 from sfumato.data import ArrayRecords, Subset
 from sfumato.files import refuse_overwrite, refuse_replacing
 from sfumato.jobs import level_times
@@ -34,6 +34,7 @@ from sfumato.privacy import (
     card_path,
     versions_of,
 )
+from sfumato.protect import CommandResult
 from sfumato.settings import Settings, checked, parameters_of, schema_from
 
 ATTRIBUTE_METHODS = ("pass", "pass-ldp")
@@ -48,7 +49,7 @@ Spend = Callable[[Guarantee | NoGuarantee], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttributeOrder:
+class AttributeRequest:
     """One call of the command. ``settings`` are those of the method, of training, ``remember``."""
 
     source: Path
@@ -104,18 +105,10 @@ class AttributeOrder:
         }
 
 
-@dataclass(frozen=True)
-class AttributeReport:
-    """What came of an order, for a person (lines) and for a machine (payload)."""
-
-    payload: dict[str, Any]
-    lines: list[str]
-
-
 @cache
 def _schema(method: str) -> type[Settings]:
     """The settings that may be typed, with the types and bounds of their receivers."""
-    receiver, training = parameters_of(_METHODS[method]), parameters_of(Training)
+    receiver, training = parameters_of(_METHODS[method]), parameters_of(PassTraining)
     named = (*_METHOD_SETTINGS, "epsilon", "encoder", "remember")
     typed = {name: receiver[name] for name in named if name in receiver}
     # only Python code can pass a network or a memory of draws
@@ -124,74 +117,74 @@ def _schema(method: str) -> type[Settings]:
     return schema_from(method, typed | {name: training[name] for name in _TRAINING_SETTINGS})
 
 
-def dry_run(order: AttributeOrder) -> AttributeReport:
+def dry_run(request: AttributeRequest) -> CommandResult:
     """What would be done; reads nothing."""
     lines = [
-        f"Method {order.method}: every record is replaced by a donor's, drawn to hide "
-        f"{', '.join(order.private)} and to keep {', '.join(order.useful)}. "
+        f"Method {request.method}: every record is replaced by a donor's, drawn to hide "
+        f"{', '.join(request.private)} and to keep {', '.join(request.useful)}. "
         "Nothing was read or written.",
-        f"Donors are declared {order.donors_are}; their pixels or samples are published as they are.",
+        f"Donors are declared {request.donors_are}; their pixels or samples are published as they are.",
         "pass proves nothing; sfumato audit probe measures what leaks."
-        if order.method == "pass"
-        else f"pass-ldp proves epsilon {order.settings['epsilon']} a draw, for people who are "
+        if request.method == "pass"
+        else f"pass-ldp proves epsilon {request.settings['epsilon']} a draw, for people who are "
         "neither donors nor in the data it is fitted on (--fit-on).",
     ]
-    return AttributeReport({"dry_run": True, **order.stated}, lines)
+    return CommandResult({"dry_run": True, **request.stated}, lines)
 
 
-def carry_out(
-    order: AttributeOrder, spend: Spend | None, say: Callable[[str], None]
-) -> AttributeReport:
+def run(
+    request: AttributeRequest, spend: Spend | None, say: Callable[[str], None]
+) -> CommandResult:
     """Fit (or take the fitted method from ``state``), draw once, and write all or nothing."""
-    for path in (order.target, *_cards(order.target)):
-        refuse_overwrite(path, force=order.force)
-    for original in (order.source, order.donors_from, order.fit_on, order.state):
+    for path in (request.target, *_cards(request.target)):
+        refuse_overwrite(path, force=request.force)
+    for original in (request.source, request.donors_from, request.fit_on, request.state):
         if original is not None:
-            refuse_replacing(original, order.target)
-    data = read_dataset(order.source)
-    donor_data = data if order.donors_from is None else read_dataset(order.donors_from)
-    randomness = Randomness(order.seed)
-    kept = None if order.state is None else open_state(order.state, order.stated, randomness)
-    state = kept or _fitted(order, data, donor_data, randomness, say)
+            refuse_replacing(original, request.target)
+    data = read_dataset(request.source)
+    donor_data = data if request.donors_from is None else read_dataset(request.donors_from)
+    randomness = Randomness(request.seed)
+    kept = None if request.state is None else open_state(request.state, request.stated, randomness)
+    state = kept or _fitted(request, data, donor_data, randomness, say)
     _refuse_strangers(state, donor_data)
     method, promise = state.method, state.method.promise_for(data.records)
-    with atomic_folder(order.target, force=order.force) as fresh, (spend or _free)(promise):
+    with atomic_folder(request.target, force=request.force) as fresh, (spend or _free)(promise):
         promise = release(method, data.records, fresh)
         written = _write_files(fresh, donor_data, state.donor_rows)
         # the order of writing would be an order of the people
         level_times(fresh)
-        if order.state is not None:
+        if request.state is not None:
             # before anybody can see the release: a forgotten draw would be made again
-            save_state(order.state, state, order.stated)
+            save_state(request.state, state, request.stated)
         card = Card(
-            method=order.method,
-            done=_done(order, data, method),
+            method=request.method,
+            done=_done(request, data, method),
             promise=promise,
-            outputs=(replace(Output.of(fresh), name=order.target.name),),
-            settings=_card_settings(order, method),
+            outputs=(replace(Output.of(fresh), name=request.target.name),),
+            settings=_card_settings(request, method),
             versions=versions_of("torch"),
         )
-        card.write(order.target, force=order.force)
+        card.write(request.target, force=request.force)
     lines = [
-        f"Wrote {len(data.records)} records ({written} as files) to {order.target} and its card.",
+        f"Wrote {len(data.records)} records ({written} as files) to {request.target} and its card.",
         str(promise),
     ]
-    if order.state is None and method.memory.scope != "never":
+    if request.state is None and method.memory.scope != "never":
         lines.append(
             "Draws were not kept: another release of these people would add to this one; "
             "name a --state folder to keep them."
         )
     payload = {
-        "output": order.target.name,
+        "output": request.target.name,
         "records": len(data.records),
         "files": written,
         "donors": len(method.donors),
         "promise": promise.to_json(),
     }
-    return AttributeReport(payload, lines)
+    return CommandResult(payload, lines)
 
 
-def _refuse_strangers(state: State, donor_data: Dataset) -> None:
+def _refuse_strangers(state: PassState, donor_data: Dataset) -> None:
     """Row numbers of another data set would publish people who are no donors."""
     donors, rows = state.method.donors, list(state.donor_rows)
     known = donor_data.records.x
@@ -206,60 +199,64 @@ def _refuse_strangers(state: State, donor_data: Dataset) -> None:
 
 
 def _fitted(
-    order: AttributeOrder,
+    request: AttributeRequest,
     data: Dataset,
     donor_data: Dataset,
     randomness: Randomness,
     say: Callable[[str], None],
-) -> State:
-    fit_data = data if order.fit_on is None else read_dataset(order.fit_on)
+) -> PassState:
+    fit_data = data if request.fit_on is None else read_dataset(request.fit_on)
     train = chosen_rows(fit_data.records, fit_data.train)
-    names = (*order.private, *order.useful)
+    names = (*request.private, *request.useful)
     require_two_classes(read_table(train, names), names)
     # donors of another data set may be any of its people; of the fitted one, its training people
-    pool = fit_data if order.donors_from is None else donor_data
+    pool = fit_data if request.donors_from is None else donor_data
     rows = list(pool.train) if pool is fit_data else list(range(len(pool.records)))
-    if order.donors_from is None and order.fit_on is not None:
+    if request.donors_from is None and request.fit_on is not None:
         raise AttributesError(
             "Expected --donors-from with --fit-on: say whose recordings may be published."
         )
-    donors, chosen = _donors(order, chosen_rows(pool.records, rows), rows)
+    donors, chosen = _donors(request, chosen_rows(pool.records, rows), rows)
     say(f"Fitting on {len(train)} records of {fit_data.layout}, {len(donors)} donors.")
-    method = _method(order, donors, randomness)
+    method = _method(request, donors, randomness)
     method.fit(train, announce=say)
-    return State(method, chosen)
+    return PassState(method, chosen)
 
 
 def _donors(
-    order: AttributeOrder, pool: ArrayRecords, rows: Sequence[int]
+    request: AttributeRequest, pool: ArrayRecords, rows: Sequence[int]
 ) -> tuple[DonorSet, list[int]]:
     """The donors and their rows in the data set they come from."""
-    declared: Any = order.donors_are
-    if order.method == "pass-ldp" and order.donors is None:
-        found = DonorSet.prototypes(pool, order.useful[0], _PROTOTYPES, declared=declared)
+    declared: Any = request.donors_are
+    if request.method == "pass-ldp" and request.donors is None:
+        found = DonorSet.prototypes(pool, request.useful[0], _PROTOTYPES, declared=declared)
     else:
-        count = min(_USUAL_DONORS, len(pool)) if order.donors is None else order.donors
-        found = DonorSet.sample(pool, count, declared=declared, seed=order.seed or 0)
+        count = min(_USUAL_DONORS, len(pool)) if request.donors is None else request.donors
+        found = DonorSet.sample(pool, count, declared=declared, seed=request.seed or 0)
     assert isinstance(found.records, Subset)
     return found, [rows[index] for index in found.records.indices]
 
 
-def _method(order: AttributeOrder, donors: DonorSet, randomness: Randomness) -> Pass:
+def _method(request: AttributeRequest, donors: DonorSet, randomness: Randomness) -> Pass:
     own = (*_METHOD_SETTINGS, "encoder")
-    wanted = {name: value for name, value in order.settings.items() if name in own}
-    training = {name: value for name, value in order.settings.items() if name in _TRAINING_SETTINGS}
-    remember: Scope | DrawMemory = order.settings.get("remember", "sample")
+    wanted = {name: value for name, value in request.settings.items() if name in own}
+    training = {
+        name: value for name, value in request.settings.items() if name in _TRAINING_SETTINGS
+    }
+    remember: Scope | DrawMemory = request.settings.get("remember", "sample")
     common: dict[str, Any] = {"remember": remember, "randomness": randomness, **wanted}
-    if order.method == "pass-ldp":
+    if request.method == "pass-ldp":
         return PassLDP(
-            order.private,
-            order.useful,
+            request.private,
+            request.useful,
             donors,
-            epsilon=order.settings["epsilon"],
-            training=Training(start_temperature=None, **training),
+            epsilon=request.settings["epsilon"],
+            training=PassTraining(start_temperature=None, **training),
             **common,
         )
-    return Pass(order.private, order.useful, donors, training=Training(**training), **common)
+    return Pass(
+        request.private, request.useful, donors, training=PassTraining(**training), **common
+    )
 
 
 def _write_files(folder: Path, donors: Dataset, rows: Sequence[int]) -> int:
@@ -282,18 +279,18 @@ def _write_files(folder: Path, donors: Dataset, rows: Sequence[int]) -> int:
     return len(drawn)
 
 
-def _done(order: AttributeOrder, data: Dataset, method: Pass) -> str:
+def _done(request: AttributeRequest, data: Dataset, method: Pass) -> str:
     return (
         f"{len(data.records)} records were replaced by those of {len(method.donors)} donors, drawn to "
-        f"hide {', '.join(order.private)} and to keep {', '.join(order.useful)}; the order is "
+        f"hide {', '.join(request.private)} and to keep {', '.join(request.useful)}; the order is "
         "shuffled and the attributes are the donors'. Donors' pixels or samples are published as "
         "they are; where they are files, these were written anew, without metadata."
     )
 
 
-def _card_settings(order: AttributeOrder, method: Pass) -> dict[str, Any]:
+def _card_settings(request: AttributeRequest, method: Pass) -> dict[str, Any]:
     return {
-        **order.stated,
+        **request.stated,
         "donors": len(method.donors),
         "remember": method.memory.scope,
         "lambda": method.lambda_,

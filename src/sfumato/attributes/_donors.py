@@ -10,7 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sfumato.attributes._tasks import AttributesError, Classes, Table, Task, named, read_table
+from sfumato.attributes._tasks import (
+    AttributesError,
+    AttributeTable,
+    Classes,
+    Task,
+    named,
+    read_table,
+)
 from sfumato.data import Record, Records, Subset
 
 Declared = Literal["public", "consenting", "synthetic"]
@@ -142,7 +149,7 @@ class DonorSet:
                 chosen.append(int(share[nearest]))
         return cls(Subset(records, sorted(chosen)), declared)
 
-    def table(self, task: Task, classes: Classes) -> Table:
+    def table(self, task: Task, classes: Classes) -> AttributeTable:
         """The donors' tensors and classes; refuses a set that lacks a useful class.
 
         Private attributes of donors are read where all donors have them: they only choose where

@@ -229,7 +229,7 @@ def class_covariance(seen: Tensor, codes: Tensor) -> Tensor:
     return (seen - seen.mean(0)).T @ (member - member.mean(0)) / len(seen)
 
 
-class MLP(Encoder):
+class PerceptronEncoder(Encoder):
     """The paper's 3-layer perceptron (audio features), started at random."""
 
     kind = "mlp"
@@ -307,7 +307,7 @@ class FeatureHead(Encoder):
 
 
 ENCODERS: Mapping[str, Callable[..., Encoder]] = {
-    kind.kind: kind for kind in (WhitenedMLP, ErasedMLP, MLP, WindowCNN, FeatureHead)
+    kind.kind: kind for kind in (WhitenedMLP, ErasedMLP, PerceptronEncoder, WindowCNN, FeatureHead)
 }
 
 

@@ -20,11 +20,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from sfumato.attributes._donors import DONORS_PUBLISHED, DonorSet
-from sfumato.attributes._loss import Terms
+from sfumato.attributes._loss import LossTerms
 from sfumato.attributes._memo import DrawMemory, Scope
 from sfumato.attributes._pass import Dimension, Indices, Pass, Weight
 from sfumato.attributes._tasks import AttributesError, owners_of
-from sfumato.attributes._training import Training
+from sfumato.attributes._training import PassTraining
 from sfumato.data import Records
 from sfumato.privacy import (
     DRAWN_EXACTLY,
@@ -75,7 +75,7 @@ class PassLDP(Pass):
         dimension: Dimension = 512,
         encoder: str | nn.Module = "whitened-mlp",
         encoder_settings: Mapping[str, Any] | None = None,
-        training: Training | None = None,
+        training: PassTraining | None = None,
         remember: Scope | DrawMemory = "sample",
         randomness: Randomness | None = None,
     ) -> None:
@@ -96,7 +96,7 @@ class PassLDP(Pass):
             encoder=encoder,
             encoder_settings=encoder_settings,
             # the scores are soft by construction: nothing to anneal
-            training=training or Training(start_temperature=None),
+            training=training or PassTraining(start_temperature=None),
             remember=remember,
             randomness=randomness,
         )
@@ -109,7 +109,7 @@ class PassLDP(Pass):
         self,
         records: Records,
         *,
-        report: Callable[[int, Terms], None] | None = None,
+        report: Callable[[int, LossTerms], None] | None = None,
         announce: Callable[[str], None] | None = None,
     ) -> PassLDP:
         super().fit(records, report=report, announce=announce)

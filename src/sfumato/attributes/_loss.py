@@ -32,7 +32,7 @@ class UsefulBatch:
 
 
 @dataclass(frozen=True)
-class Terms:
+class LossTerms:
     """The three parts of the loss in nats; ``total`` is what Theorem 4.1 bounds with."""
 
     private: tuple[float, ...]
@@ -75,7 +75,7 @@ def terms(
     probabilities: Tensor,
     private: Sequence[tuple[Tensor, int]],
     useful: Sequence[UsefulBatch],
-) -> Terms:
+) -> LossTerms:
     """The loss of a whole set of rows, exactly: no bank, no gradient."""
     per_private = []
     for codes, class_count in private:
@@ -87,7 +87,7 @@ def terms(
         kept = (probabilities * each.match).sum(1).clamp(min=_TINY)
         per_useful.append(math.log(each.class_count) * float(-kept.log().mean()))
     rows_entropy = -(probabilities * probabilities.clamp(min=_TINY).log()).sum(1)
-    return Terms(tuple(per_private), tuple(per_useful), float(rows_entropy.mean()))
+    return LossTerms(tuple(per_private), tuple(per_useful), float(rows_entropy.mean()))
 
 
 def loss_and_gradient(
@@ -97,7 +97,7 @@ def loss_and_gradient(
     *,
     lambda_: float,
     mu: float,
-) -> tuple[Terms, Tensor]:
+) -> tuple[LossTerms, Tensor]:
     """Terms of a batch and the gradient of the loss by the logits (before division by tau).
 
     With the bank's row q_s in place of p_s, d(-H(p_s))/dP_ik = (1 + log q_sk)/n_s for i in s: the
@@ -121,4 +121,4 @@ def loss_and_gradient(
         inner.addcmul_(each.match, (-lambda_ * scale / kept)[:, None])
     inner.sub_(torch.linalg.vecdot(p, inner)[:, None])
     gradient = inner.mul_(p).div_(len(p))
-    return Terms(tuple(per_private), tuple(per_useful), float(row_entropy.mean())), gradient
+    return LossTerms(tuple(per_private), tuple(per_useful), float(row_entropy.mean())), gradient

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from sfumato.attributes._donors import DONORS_PUBLISHED, DonorSet, match_matrix
 from sfumato.attributes._encoders import Encoder, build_encoder
-from sfumato.attributes._loss import Terms, UsefulBatch, terms
+from sfumato.attributes._loss import LossTerms, UsefulBatch, terms
 from sfumato.attributes._memo import DrawMemory, Scope
 from sfumato.attributes._tasks import (
     AttributesError,
@@ -33,7 +33,7 @@ from sfumato.attributes._tasks import (
     require_two_classes,
 )
 from sfumato.attributes._theory import Theory
-from sfumato.attributes._training import Training, embed, train_substitution
+from sfumato.attributes._training import PassTraining, embed, train_substitution
 from sfumato.data import ArrayRecords, Record, Records
 from sfumato.files import atomic_output
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness
@@ -71,7 +71,7 @@ class Pass:
         dimension: Dimension = 512,
         encoder: str | nn.Module = "whitened-mlp",
         encoder_settings: Mapping[str, Any] | None = None,
-        training: Training | None = None,
+        training: PassTraining | None = None,
         remember: Scope | DrawMemory = "sample",
         randomness: Randomness | None = None,
     ) -> None:
@@ -89,10 +89,10 @@ class Pass:
             raise AttributesError(f"Expected a temperature tau > 0, got {tau!r}.")
         self.tau = tau
         self.dimension = dimension
-        self.training = training or Training()
+        self.training = training or PassTraining()
         self.memory = remember if isinstance(remember, DrawMemory) else DrawMemory(remember)
         self.randomness = randomness or Randomness()
-        self.history: list[tuple[int, Terms]] = []
+        self.history: list[tuple[int, LossTerms]] = []
         self.theory: Theory | None = None
         self._wanted_encoder = encoder
         self._encoder_settings = dict(encoder_settings or {})
@@ -117,7 +117,12 @@ class Pass:
         """
         encoder = {"audio": "mlp", "motion": "window-cnn", "faces": "feature-head"}[kind]
         return cls(
-            private, useful, donors, encoder=encoder, training=Training.published(kind), **settings
+            private,
+            useful,
+            donors,
+            encoder=encoder,
+            training=PassTraining.published(kind),
+            **settings,
         )
 
     # -- training ------------------------------------------------------------------------------
@@ -126,7 +131,7 @@ class Pass:
         self,
         records: Records,
         *,
-        report: Callable[[int, Terms], None] | None = None,
+        report: Callable[[int, LossTerms], None] | None = None,
         announce: Callable[[str], None] | None = None,
     ) -> Pass:
         """Learn the substitution. ``announce`` gets the theory as text before the first step."""
@@ -210,7 +215,7 @@ class Pass:
         _, placed = self._fitted()
         return torch.softmax(embedded @ placed.T / self._temperature(), 1)
 
-    def terms(self, records: Records) -> Terms:
+    def terms(self, records: Records) -> LossTerms:
         """The loss over a whole data set, exactly; add ``theory.constant`` to bound the objective."""
         table = read_table(records, self.task.names, classes=self._classes)
         donors = self.donors.table(self.task, self._classes)

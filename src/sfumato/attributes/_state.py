@@ -30,14 +30,14 @@ _MODEL, _MEMORY, _DONORS, _ORDER = "model.safetensors", "memory.json", "donors.n
 
 
 @dataclass(frozen=True)
-class State:
+class PassState:
     """A fitted method and, of each donor, the row of the data set that donors were taken from."""
 
     method: Pass
     donor_rows: Sequence[int]
 
 
-def save_state(folder: Path, state: State, settings: Mapping[str, Any]) -> None:
+def save_state(folder: Path, state: PassState, settings: Mapping[str, Any]) -> None:
     """Keep everything that the next release needs."""
     method = state.method
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def open_state(
     folder: Path,
     settings: Mapping[str, Any] | None = None,
     randomness: Randomness | None = None,
-) -> State | None:
+) -> PassState | None:
     """What is kept in ``folder``, or None where nothing is kept yet.
 
     ``settings`` must be those it was fitted with: a change would fit another method, whose draws
@@ -84,7 +84,7 @@ def open_state(
     )
     if isinstance(method, PassLDP) and body["fixed_on"] is not None:
         method.recall(frozenset(body["fixed_on"]))
-    return State(method, body["donor_rows"])
+    return PassState(method, body["donor_rows"])
 
 
 def _save_donors(path: Path, method: Pass) -> None:

@@ -55,7 +55,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Table:
+class AttributeTable:
     """Tensors of all records, first axis = records. ``labels`` holds class numbers by attribute."""
 
     x: Tensor
@@ -69,19 +69,19 @@ class Table:
     def class_count(self, name: str) -> int:
         return len(self.classes[name])
 
-    def only(self, names: Iterable[str]) -> Table:
+    def only(self, names: Iterable[str]) -> AttributeTable:
         """The same records with some of the attributes."""
         chosen = tuple(names)
-        return Table(
+        return AttributeTable(
             x=self.x,
             labels={name: self.labels[name] for name in chosen},
             classes={name: self.classes[name] for name in chosen},
             owners=self.owners,
         )
 
-    def take(self, indices: Tensor) -> Table:
+    def take(self, indices: Tensor) -> AttributeTable:
         """The named rows, in that order."""
-        return Table(
+        return AttributeTable(
             x=self.x[indices],
             labels={name: codes[indices] for name, codes in self.labels.items()},
             classes=self.classes,
@@ -89,7 +89,9 @@ class Table:
         )
 
 
-def read_table(records: Records, names: Iterable[str], *, classes: Classes | None = None) -> Table:
+def read_table(
+    records: Records, names: Iterable[str], *, classes: Classes | None = None
+) -> AttributeTable:
     """Read ``records`` into tensors. ``classes`` fixes the class numbers of a fitted method.
 
     The attribute ``label`` means the records' own label ``y`` where no attribute has that name.
@@ -113,7 +115,7 @@ def read_table(records: Records, names: Iterable[str], *, classes: Classes | Non
             )
         labels[name] = torch.tensor([number[value] for value in values], dtype=torch.int64)
         found[name] = known
-    return Table(x=x, labels=labels, classes=found, owners=owners_of(records))
+    return AttributeTable(x=x, labels=labels, classes=found, owners=owners_of(records))
 
 
 def records_tensor(records: Records | Sequence[Record]) -> Tensor:
@@ -137,7 +139,7 @@ def records_tensor(records: Records | Sequence[Record]) -> Tensor:
     return x
 
 
-def require_two_classes(table: Table, names: Iterable[str]) -> None:
+def require_two_classes(table: AttributeTable, names: Iterable[str]) -> None:
     """An attribute with one class can neither leak nor be kept."""
     for name in names:
         present = int(torch.unique(table.labels[name]).numel())

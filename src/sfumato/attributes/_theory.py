@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sfumato.attributes._tasks import AttributesError, Table, Task
+from sfumato.attributes._tasks import AttributesError, AttributeTable, Task
 
 Codes = npt.NDArray[np.int64]
 
@@ -65,7 +65,9 @@ class Theory:
     mu: float
 
     @classmethod
-    def of(cls, table: Table, task: Task, *, donors: int, lambda_: float, mu: float) -> Theory:
+    def of(
+        cls, table: AttributeTable, task: Task, *, donors: int, lambda_: float, mu: float
+    ) -> Theory:
         code = {name: table.labels[name].numpy() for name in task.names}
         useful = [code[name] for name in task.useful]
         return cls(

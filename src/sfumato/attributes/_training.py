@@ -14,8 +14,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sfumato.attributes._donors import match_matrix
-from sfumato.attributes._loss import EntropyBank, Terms, UsefulBatch, class_rows, loss_and_gradient
-from sfumato.attributes._tasks import AttributesError, Table, Task
+from sfumato.attributes._loss import (
+    EntropyBank,
+    LossTerms,
+    UsefulBatch,
+    class_rows,
+    loss_and_gradient,
+)
+from sfumato.attributes._tasks import AttributesError, AttributeTable, Task
 from sfumato.settings import Count
 
 # Entries of the gradient whose probability is below this are dropped when rows are nearly one-hot;
@@ -26,7 +32,7 @@ _EVERY = 16
 
 
 @dataclass(frozen=True)
-class Training:
+class PassTraining:
     """Knobs of the optimisation. None of them changes what is promised.
 
     ``start_temperature`` and ``start_mu`` begin with soft rows, so that every sample sees many
@@ -69,7 +75,7 @@ class Training:
         return self.epochs * max(1, records // min(self.batch, records))
 
     @classmethod
-    def published(cls, kind: Literal["audio", "motion", "faces"]) -> Training:
+    def published(cls, kind: Literal["audio", "motion", "faces"]) -> PassTraining:
         """Table 6 of the paper: AdamW, weight decay 1e-4, cosine; no annealing, batch estimate.
 
         The paper gives no batch size; 1000 is ours.
@@ -92,20 +98,20 @@ class Fitted:
 
     encoder: nn.Module
     table: Tensor
-    history: list[tuple[int, Terms]] = field(default_factory=list)
+    history: list[tuple[int, LossTerms]] = field(default_factory=list)
 
 
 def train_substitution(
     encoder: nn.Module,
-    table: Table,
-    donors: Table,
+    table: AttributeTable,
+    donors: AttributeTable,
     task: Task,
-    training: Training,
+    training: PassTraining,
     *,
     temperature: float,
     lambda_: float,
     mu: float,
-    report: Callable[[int, Terms], None] | None = None,
+    report: Callable[[int, LossTerms], None] | None = None,
 ) -> Fitted:
     """Minimise the loss over the encoder and a free embedding for every donor."""
     generator = torch.Generator().manual_seed(training.seed)
@@ -180,10 +186,10 @@ def pull_back(gradient: Tensor, embedded: Tensor, placed: Tensor) -> list[Tensor
 
 def _start(
     encoder: nn.Module,
-    table: Table,
-    donors: Table,
+    table: AttributeTable,
+    donors: AttributeTable,
     task: Task,
-    training: Training,
+    training: PassTraining,
     generator: torch.Generator,
 ) -> Tensor:
     if training.donor_start == "random":
@@ -201,7 +207,9 @@ def _start(
     return embed(encoder, places)
 
 
-def _anchors(table: Table, donors: Table, task: Task, generator: torch.Generator) -> Tensor:
+def _anchors(
+    table: AttributeTable, donors: AttributeTable, task: Task, generator: torch.Generator
+) -> Tensor:
     """For each donor the record whose place it takes, or -1 for its own.
 
     When every donor starts at a record of one private class, that class already covers all donors
@@ -229,7 +237,7 @@ def _anchors(table: Table, donors: Table, task: Task, generator: torch.Generator
 def _full_banks(
     encoder: nn.Module,
     donor_table: Tensor,
-    table: Table,
+    table: AttributeTable,
     task: Task,
     temperature: float,
     rate: float,
@@ -268,6 +276,6 @@ def _rate(step: int, steps: int, warmup: int) -> float:
     return rise * 0.5 * (1 + math.cos(math.pi * step / steps))
 
 
-def live_losses(history: Sequence[tuple[int, Terms]], lambda_: float, mu: float) -> list[float]:
+def live_losses(history: Sequence[tuple[int, LossTerms]], lambda_: float, mu: float) -> list[float]:
     """The loss of every step at the final weights: add the constant of Theorem 4.1."""
     return [found.total(lambda_, mu) for _, found in history]

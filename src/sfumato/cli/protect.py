@@ -106,7 +106,7 @@ def protect(
     as_json: bool = JSON,
 ) -> None:
     """Protect SOURCE and write TARGET with its privacy card; fails if anything was left unprotected."""
-    from sfumato.protect import Notes, Order, Pairs, carry_out, dry_run_report
+    from sfumato import protect as releases
 
     if method in ("pass", "pass-ldp"):
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
@@ -128,7 +128,7 @@ def protect(
             "Expected --pairs and --pairs-to together: pairs contain originals, so say how many and "
             "in which private folder."
         )
-    order = Order(
+    request = releases.Request(
         source=source,
         target=target,
         method=method,
@@ -151,17 +151,19 @@ def protect(
         names="keep" if keep_names else "random",
         workers=workers,
         force=force,
-        notes=Notes(preview, export_boxes, export_masks, review),
-        pairs=None if pairs is None or pairs_to is None else Pairs(pairs, pairs_to),
+        exports=releases.ReviewExports(preview, export_boxes, export_masks, review),
+        pairs=None
+        if pairs is None or pairs_to is None
+        else releases.BeforeAfterPairs(pairs, pairs_to),
     )
     if dry_run:
-        report = dry_run_report(order)
+        report = releases.dry_run(request)
         emit(as_json, report.payload, *map(escape, report.lines))
         return
     spend = spending(
         ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="protect"
     )
-    report = carry_out(order, spend, lambda sentence: print(sentence, file=sys.stderr))
+    report = releases.run(request, spend, lambda sentence: print(sentence, file=sys.stderr))
     emit(as_json, report.payload, *map(escape, report.lines), ok=not report.failed)
     if report.failed:
         raise typer.Exit(1)
@@ -187,7 +189,7 @@ def _attributes(
     dry: bool,
     as_json: bool,
 ) -> None:
-    from sfumato.attributes import AttributeOrder, carry_out, dry_run
+    from sfumato.attributes import AttributeRequest, dry_run, run
     from sfumato.privacy import new_run_id
 
     if misplaced:
@@ -195,7 +197,7 @@ def _attributes(
             f"Expected no options for pictures with --method {method}, got some: it releases donors' "
             "records of a data set."
         )
-    order = AttributeOrder(
+    request = AttributeRequest(
         source=source,
         target=target,
         method=method,
@@ -211,12 +213,12 @@ def _attributes(
         force=force,
     )
     if dry:
-        report = dry_run(order)
+        report = dry_run(request)
     else:
         ledger, dataset, key, acknowledged = spend
         reserve = spending(ledger, dataset, key=key, acknowledged=acknowledged, verb="protect")
         counted = None if reserve is None else lambda promise: reserve(promise, new_run_id())
-        report = carry_out(order, counted, lambda sentence: print(sentence, file=sys.stderr))
+        report = run(request, counted, lambda sentence: print(sentence, file=sys.stderr))
     emit(as_json, report.payload, *map(escape, report.lines))
 
 

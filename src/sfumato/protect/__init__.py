@@ -8,31 +8,32 @@ True
 
 from __future__ import annotations
 
-from sfumato.protect._before_after import Pairs
-from sfumato.protect._command import Order, carry_out, dry_run_report
+from sfumato.protect._before_after import BeforeAfterPairs
+from sfumato.protect._command import CommandResult, Request, dry_run, run
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError, Stream
 from sfumato.protect._registry import get, make, methods
 from sfumato.protect._release import OutputSettings, release, shape_of
-from sfumato.protect._review_exports import Notes
+from sfumato.protect._review_exports import ReviewExports
 from sfumato.protect._setting_kinds import Epsilon
 
 __all__ = [
+    "BeforeAfterPairs",
+    "CommandResult",
     "Epsilon",
     "Method",
-    "Notes",
-    "Order",
     "OutputSettings",
-    "Pairs",
     "Promise",
     "ProtectError",
+    "Request",
+    "ReviewExports",
     "Shape",
     "StillVisibleError",
     "Stream",
-    "carry_out",
-    "dry_run_report",
+    "dry_run",
     "get",
     "make",
     "methods",
     "release",
+    "run",
     "shape_of",
 ]

@@ -32,7 +32,7 @@ _BAND = 18  # rows of the label above a pair
 
 
 @dataclass(frozen=True)
-class Pairs:
+class BeforeAfterPairs:
     """How many pairs to set aside, and in which folder."""
 
     count: int

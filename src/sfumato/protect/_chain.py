@@ -44,8 +44,8 @@ class Chain(Method):
         return sum(stage.lookahead_for(shape) for stage in self.stages)
 
     @property
-    def reads_beside(self) -> bool:
-        return any(stage.reads_beside for stage in self.stages)
+    def uses_side_files(self) -> bool:
+        return any(stage.uses_side_files for stage in self.stages)
 
     @property
     def needs_length(self) -> bool:
@@ -63,15 +63,15 @@ class Chain(Method):
         return tuple(dict.fromkeys(each for stage in self.stages for each in stage.packages))
 
     @property
-    def looked(self) -> tuple[tuple[str, str], ...]:
-        return tuple(each for stage in self.stages for each in stage.looked)
+    def detectors_used(self) -> tuple[tuple[str, str], ...]:
+        return tuple(each for stage in self.stages for each in stage.detectors_used)
 
     def promise(self, shape: Shape) -> Promise:
         promises = [stage.promise(shape) for stage in self.stages]
         # one seeded stage makes the whole chain not private
         labels = sorted({promise.randomness for promise in promises})
         label = labels[-1]
-        beside = [stage.name for stage in self.stages if stage.reads_beside]
+        beside = [stage.name for stage in self.stages if stage.uses_side_files]
         proven = [n for n, promise in enumerate(promises) if isinstance(promise, Guarantee)]
         if proven and not beside:
             promise = promises[proven[0]]

@@ -25,12 +25,12 @@ from sfumato.media import (
     video_suffix,
 )
 from sfumato.privacy import Unit, new_run_id, promise_from_json
-from sfumato.protect._before_after import Pairs
+from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._covering import covering, covers
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect._registry import accepts, make
 from sfumato.protect._release import OutputSettings, Reading, promise_of_release, release, shape_of
-from sfumato.protect._review_exports import Notes, noting, region_of
+from sfumato.protect._review_exports import ReviewExports, region_of, review_exports
 
 DEFAULT_DELTA = 1e-5
 # Entered with a promise and the random id of the run before any noise is drawn (R20).
@@ -41,7 +41,7 @@ _FEW = 8  # made-up frames that tell what a frame costs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class Request:
     """One call of the command."""
 
     source: Path
@@ -55,8 +55,8 @@ class Order:
     names: Literal["random", "keep"] = "random"
     workers: int | None = None
     force: bool = False
-    notes: Notes = field(default_factory=Notes)
-    pairs: Pairs | None = None
+    exports: ReviewExports = field(default_factory=ReviewExports)
+    pairs: BeforeAfterPairs | None = None
 
     @property
     def output(self) -> OutputSettings:
@@ -67,8 +67,8 @@ class Order:
 
 
 @dataclass
-class Report:
-    """What came of an order, for a person (lines) and for a machine (payload)."""
+class CommandResult:
+    """What came of a request, for a person (lines) and for a machine (payload)."""
 
     payload: dict[str, Any]
     lines: list[str]
@@ -88,11 +88,11 @@ def with_defaults(name: str, settings: dict[str, Any]) -> tuple[dict[str, Any], 
     return chosen, said
 
 
-def dry_run_report(order: Order) -> Report:
+def dry_run(request: Request) -> CommandResult:
     """What would be done and proven, with expected time and memory; opens no recording."""
-    settings, said = with_defaults(order.method, order.settings)
-    method = make(order.method, settings)
-    promise = promise_of_release(method, order.source, NOMINAL, order.output)
+    settings, said = with_defaults(request.method, request.settings)
+    method = make(request.method, settings)
+    promise = promise_of_release(method, request.source, NOMINAL, request.output)
     lines = [
         *said,
         f"Method {method.name}: {method.summary}. Nothing was read or written.",
@@ -117,7 +117,7 @@ def dry_run_report(order: Order) -> Report:
         "bytes": memory,
         "remarks": method.remarks(NOMINAL),
     }
-    return Report(payload, lines)
+    return CommandResult(payload, lines)
 
 
 def estimate(method: Method, shape: Shape) -> tuple[float, int]:
@@ -140,74 +140,78 @@ def estimate(method: Method, shape: Shape) -> tuple[float, int]:
     return seconds, floats
 
 
-def carry_out(order: Order, spend: Spend | None, say: Callable[[str], None]) -> Report:
+def run(request: Request, spend: Spend | None, say: Callable[[str], None]) -> CommandResult:
     """Protect a file or every file of a folder; the report says what failed and why.
 
     ``say`` hears what was chosen and what to expect before anything private is read.
     """
-    settings, said = with_defaults(order.method, order.settings)
-    for sentence in (*said, *make(order.method, settings).remarks(NOMINAL)):
+    settings, said = with_defaults(request.method, request.settings)
+    for sentence in (*said, *make(request.method, settings).remarks(NOMINAL)):
         say(sentence)
-    if order.source.is_dir():
-        return _folder(order, settings, spend)
-    return _file(order, settings, spend)
+    if request.source.is_dir():
+        return _folder(request, settings, spend)
+    return _file(request, settings, spend)
 
 
-def _file(order: Order, settings: dict[str, Any], spend: Spend | None) -> Report:
-    method = make(order.method, settings)
+def _file(request: Request, settings: dict[str, Any], spend: Spend | None) -> CommandResult:
+    method = make(request.method, settings)
     reading = Reading()
-    with noting(
-        method, order.notes, order.source, order.target, order.output, force=order.force
+    with review_exports(
+        method, request.exports, request.source, request.target, request.output, force=request.force
     ) as written:
         promise = release(
             method,
-            order.source,
-            order.target,
-            output=order.output,
-            force=order.force,
+            request.source,
+            request.target,
+            output=request.output,
+            force=request.force,
             # one file is one run: a fresh start, which nothing resumes
             spend=None if spend is None else lambda promise: spend(promise, new_run_id()),
-            pairs=order.pairs,
+            pairs=request.pairs,
             reading=reading,
         )
-    if order.pairs is not None:
+    if request.pairs is not None:
         written.words.append(
-            f"Pairs for internal review are in {order.pairs.folder}: they contain originals, do not "
+            f"Pairs for internal review are in {request.pairs.folder}: they contain originals, do not "
             "share them and delete them afterwards."
         )
-    lines = [f"Wrote {order.target} and its card.", str(promise), *written.words]
-    payload = {"outputs": [order.target.name], "failed": 0, "promise": promise.to_json()}
+    lines = [f"Wrote {request.target} and its card.", str(promise), *written.words]
+    payload = {"outputs": [request.target.name], "failed": 0, "promise": promise.to_json()}
     if reading.damage:
-        lines.append(_damaged(order.source.name, reading.damage))
+        lines.append(_damaged(request.source.name, reading.damage))
         payload["damage"] = reading.damage
-    return Report(payload | written.payload, lines, outputs=[order.target])
+    return CommandResult(payload | written.payload, lines, outputs=[request.target])
 
 
 def _damaged(name: str, damage: str) -> str:
     return f"{name} is damaged ({damage}): what is left of it was protected."
 
 
-def _folder(order: Order, settings: dict[str, Any], spend: Spend | None) -> Report:
-    if order.notes.wanted or order.pairs is not None:
+def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> CommandResult:
+    if request.exports.wanted or request.pairs is not None:
         raise ProtectError(
             "Expected one recording for a preview, an export, a review or pairs, got a folder: "
             "protect the recording in question by itself."
         )
-    if order.target.is_file():
-        refuse_overwrite(order.target, force=False)
-    nominal = Path(f"any{video_suffix(order.source, order.codec)}")
-    require_video_name(nominal, order.codec, order.quality)
-    job_settings = {"method": order.method, "settings": settings, "output": asdict(order.output)}
+    if request.target.is_file():
+        refuse_overwrite(request.target, force=False)
+    nominal = Path(f"any{video_suffix(request.source, request.codec)}")
+    require_video_name(nominal, request.codec, request.quality)
+    job_settings = {
+        "method": request.method,
+        "settings": settings,
+        "output": asdict(request.output),
+    }
     done = run_job(
-        order.source,
-        order.target,
+        request.source,
+        request.target,
         release_item,
         settings=job_settings,
-        workers=order.workers,
-        force=order.force,
-        names=order.names,
-        suffix=_suffix(order),
-        guard=None if spend is None else _Reservation(order, settings, spend),
+        workers=request.workers,
+        force=request.force,
+        names=request.names,
+        suffix=_suffix(request),
+        guard=None if spend is None else _Reservation(request, settings, spend),
     )
     finished: list[Outcome] = [*done.done, *done.skipped]
     outputs = [each.output for each in finished if each.output is not None]
@@ -222,16 +226,18 @@ def _folder(order: Order, settings: dict[str, Any], spend: Spend | None) -> Repo
     }
     words = sorted({each.result["words"] for each in finished})
     words += [_damaged(each["name"], each["reason"]) for each in payload["damaged"]]
-    return Report(payload, [done.summary(), *words], failed=len(done.failed), outputs=outputs)
+    return CommandResult(
+        payload, [done.summary(), *words], failed=len(done.failed), outputs=outputs
+    )
 
 
-def _suffix(order: Order) -> Callable[[Path], str]:
+def _suffix(request: Request) -> Callable[[Path], str]:
     """The ending of each output: a format that is written here, whatever the source's is."""
 
     def ending(source: Path) -> str:
         if source.suffix.lower() in IMAGE_SUFFIXES:
             return image_suffix(source)
-        return video_suffix(source, order.codec)
+        return video_suffix(source, request.codec)
 
     return ending
 
@@ -266,8 +272,8 @@ class _Reservation:
     turns out weaker than was reserved is not published under it.
     """
 
-    def __init__(self, order: Order, settings: dict[str, Any], spend: Spend) -> None:
-        self._order, self._settings, self._spend = order, settings, spend
+    def __init__(self, request: Request, settings: dict[str, Any], spend: Spend) -> None:
+        self._request, self._settings, self._spend = request, settings, spend
         self._promise: Promise | None = None
 
     def __call__(self, start: Start) -> AbstractContextManager[object]:
@@ -289,14 +295,14 @@ class _Reservation:
             )
 
     def _weakest(self, sources: Sequence[Path]) -> Promise:
-        order, method = self._order, make(self._order.method, self._settings)
+        request, method = self._request, make(self._request.method, self._settings)
         promises: list[Promise] = []
         for source in sources:
             try:
-                shape = shape_of(source, count=method.needs_length, tolerant=order.tolerant)
+                shape = shape_of(source, count=method.needs_length, tolerant=request.tolerant)
             except MediaError:
                 continue  # the job will say why; nothing of it is released
-            promises.append(promise_of_release(method, source, shape, order.output))
+            promises.append(promise_of_release(method, source, shape, request.output))
         if not promises:
             raise ProtectError("Expected readable recordings in the folder, found none.")
         return covering(promises)

@@ -44,8 +44,8 @@ class Limited(Method):
         return self.inner.lookahead_for(shape) + self.region.lookahead
 
     @property
-    def reads_beside(self) -> bool:
-        return self.inner.reads_beside or self.region.reads_beside
+    def uses_side_files(self) -> bool:
+        return self.inner.uses_side_files or self.region.uses_side_files
 
     @property
     def needs_length(self) -> bool:
@@ -60,8 +60,8 @@ class Limited(Method):
         return tuple(dict.fromkeys((*self.inner.packages, *self.region.packages)))
 
     @property
-    def looked(self) -> tuple[tuple[str, str], ...]:
-        return (*self.inner.looked, *self.region.looked)
+    def detectors_used(self) -> tuple[tuple[str, str], ...]:
+        return (*self.inner.detectors_used, *self.region.detectors_used)
 
     def promise(self, shape: Shape) -> Promise:
         promise = self.inner.promise(shape)

@@ -131,7 +131,7 @@ class Method(ABC):
         return False
 
     @property
-    def reads_beside(self) -> bool:
+    def uses_side_files(self) -> bool:
         """Whether it reads another file that may have been made from the recording (boxes, masks)."""
         return False
 
@@ -153,7 +153,7 @@ class Method(ABC):
         return ()
 
     @property
-    def looked(self) -> tuple[tuple[str, str], ...]:
+    def detectors_used(self) -> tuple[tuple[str, str], ...]:
         """Name and device of whatever looked for people in the last recording, for the card."""
         return ()
 
@@ -161,11 +161,11 @@ class Method(ABC):
         """What an honest tool says before it runs; from settings and public priors only (R12)."""
         return []
 
-    def beside(self, video: Path, info: VideoInfo) -> AbstractContextManager[object]:
+    def write_sidecars(self, video: Path, info: VideoInfo) -> AbstractContextManager[object]:
         """While this lasts, what belongs beside ``video`` is written along with the stream."""
         return nullcontext()
 
-    def companions(self, video: Path) -> tuple[Path, ...]:
+    def sidecars(self, video: Path) -> tuple[Path, ...]:
         """The other files that are released with ``video``; its card covers them too."""
         return ()
 

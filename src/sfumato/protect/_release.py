@@ -28,7 +28,7 @@ from sfumato.media import (
 )
 from sfumato.people import runtime_packages
 from sfumato.privacy import Card, NoGuarantee, Output, UnitKind, card_path, versions_of
-from sfumato.protect._before_after import Pairs
+from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._method import (
     Method,
     Promise,
@@ -95,7 +95,7 @@ def release(
     output: OutputSettings | None = None,
     force: bool = False,
     spend: Spend | None = None,
-    pairs: Pairs | None = None,
+    pairs: BeforeAfterPairs | None = None,
     reading: Reading | None = None,
 ) -> Promise:
     """Protect one video or picture file; returns what was promised and is written on the card.
@@ -109,7 +109,7 @@ def release(
     how = output or OutputSettings()
     source, target = Path(source), Path(target)
     is_picture = source.suffix.lower() in IMAGE_SUFFIXES
-    beside = () if is_picture else method.companions(target)
+    beside = () if is_picture else method.sidecars(target)
     require_target(source, target, how, beside=beside, force=force)
     if pairs is not None:
         pairs.refuse(source, target)
@@ -137,7 +137,7 @@ def release(
                 promise=promise,
                 outputs=tuple(Output.of(path) for path in (made, *_beside(made, beside))),
                 settings=method.settings | {"codec": how.codec, "keep_audio": how.keep_audio},
-                detectors=tuple(f"{name} on {device}" for name, device in method.looked),
+                detectors=tuple(f"{name} on {device}" for name, device in method.detectors_used),
                 versions=_versions(method, is_picture),
             )
             card.write(made)
@@ -147,7 +147,7 @@ def release(
 
 def _versions(method: Method, is_picture: bool) -> dict[str, str]:
     """Of what really ran: the codec, what the method works with, and the detectors' runtimes."""
-    runtimes = runtime_packages(device for _, device in method.looked)
+    runtimes = runtime_packages(device for _, device in method.detectors_used)
     codec = "opencv-python-headless" if is_picture else "av"
     return versions_of(*dict.fromkeys((codec, *method.packages, *runtimes)))
 
@@ -209,7 +209,7 @@ def _checked(work: _Work, made: Path) -> None:
         try:
             method.check_output(source, made, tolerant=tolerant)
         except StillVisibleError:
-            for path in (made, *method.companions(made)):
+            for path in (made, *method.sidecars(made)):
                 path.unlink(missing_ok=True)
             work.make(made)
         else:
@@ -294,7 +294,7 @@ class _Work:
                 VideoWriter(
                     made, info, codec=how.codec, quality=how.quality, keep_audio_from=audio
                 ) as writer,
-                method.beside(made, info),
+                method.write_sidecars(made, info),
             ):
                 for frame in method.frames(counted(), count=self.shape.frames):
                     writer.write(frame.image, frame.pts if self.keeps_times else None)

@@ -33,11 +33,11 @@ from sfumato.protect._private_place import require_private_place
 from sfumato.protect._release import OutputSettings
 from sfumato.protect.avatar import Avatar
 from sfumato.protect.hide._hiding import Hiding
-from sfumato.protect.hide._region import Found, Region, Watcher
+from sfumato.protect.hide._region import Detections, Region, Watcher
 
 
 @dataclass(frozen=True)
-class Notes:
+class ReviewExports:
     """Files to write beside a run; none by default."""
 
     preview: Path | None = None
@@ -52,7 +52,7 @@ class Notes:
 
 
 @dataclass
-class Written:
+class ExportSummary:
     """What was noted, in words and for machines; filled when the run is over."""
 
     words: list[str] = field(default_factory=list)
@@ -80,18 +80,18 @@ def _watchers(method: Method) -> list[Watcher] | None:
 
 
 @contextmanager
-def noting(
+def review_exports(
     method: Method,
-    notes: Notes,
+    exports: ReviewExports,
     source: Path,
     target: Path,
     output: OutputSettings,
     *,
     force: bool,
-) -> Iterator[Written]:
-    """Watch a run and write the notes when it ended well."""
-    written, region = Written(), region_of(method)
-    if not notes.wanted:
+) -> Iterator[ExportSummary]:
+    """Watch a run and write the exports when it ended well."""
+    written, region = ExportSummary(), region_of(method)
+    if not exports.wanted:
         yield written
         _tell(region, written)
         return
@@ -101,22 +101,22 @@ def noting(
             f"Expected a method or region that keeps where people are, got {method.name}, which does "
             "not: there is nothing to preview, export or review."
         )
-    if region is None and notes.review is not None:
+    if region is None and exports.review is not None:
         raise ProtectError(
             f"Expected a method that holds places over time for a review, got {method.name}: export "
             "its masks or write a preview instead."
         )
-    _require_places(notes, source, target, force=force)
+    _require_places(exports, source, target, force=force)
     with ExitStack() as stack:
         sheet = people.ContactSheet()
         coco: list[people.CocoWriter] = []
-        masks = _mask_video(stack, notes, source, output, force)
+        masks = _mask_video(stack, exports, source, output, force)
 
-        def watch(frame: Frame, found: Found) -> None:
+        def watch(frame: Frame, found: Detections) -> None:
             height, width = frame.image.shape[:2]
-            if notes.preview is not None:
+            if exports.preview is not None:
                 sheet.add(people.draw(frame.image, found))
-            if notes.export_boxes is not None:
+            if exports.export_boxes is not None:
                 if not coco:
                     category = "face" if isinstance(found, people.TrackedBoxes) else "person"
                     coco.append(people.CocoWriter(width, height, category))
@@ -127,40 +127,40 @@ def noting(
         watchers.append(watch)
         stack.callback(watchers.remove, watch)
         yield written
-        if notes.preview is not None:
-            with atomic_output(notes.preview, force=force, private=True) as temporary:
+        if exports.preview is not None:
+            with atomic_output(exports.preview, force=force, private=True) as temporary:
                 write_image(temporary, sheet.image(), note=PRIVATE_NOTE, force=True)
-        if notes.export_boxes is not None:
-            with atomic_output(notes.export_boxes, force=force, private=True) as temporary:
+        if exports.export_boxes is not None:
+            with atomic_output(exports.export_boxes, force=force, private=True) as temporary:
                 coco[0].write(temporary, note=PRIVATE_NOTE, force=True)
-        if notes.review is not None and region is not None:
+        if exports.review is not None and region is not None:
             described = {"about": PRIVATE_NOTE, **_review(region)}
-            write_json(notes.review, described, force=force, private=True)
+            write_json(exports.review, described, force=force, private=True)
     _tell(region, written)
     written.words.append(
         "Previews, exports and reviews show or describe the original people: do not share them."
     )
-    written.payload["notes"] = [path.name for path in notes.wanted]
+    written.payload["exports"] = [path.name for path in exports.wanted]
 
 
-def _require_places(notes: Notes, source: Path, target: Path, *, force: bool) -> None:
+def _require_places(exports: ReviewExports, source: Path, target: Path, *, force: bool) -> None:
     """Raise before anything is spent or made if a note cannot, or must not, be written there."""
-    places = [path.resolve() for path in notes.wanted]
+    places = [path.resolve() for path in exports.wanted]
     if len(set(places)) < len(places):
         raise ProtectError("Expected a file of its own for every preview, export and review.")
-    for path in notes.wanted:
+    for path in exports.wanted:
         require_private_place(path, source, target, "preview, export or review")
         refuse_overwrite(path, force=force and not path.is_dir())
-    if notes.preview is not None:
-        require_image_name(notes.preview)
-    if notes.export_masks is not None:
-        require_video_name(notes.export_masks, "ffv1", None)
+    if exports.preview is not None:
+        require_image_name(exports.preview)
+    if exports.export_masks is not None:
+        require_video_name(exports.export_masks, "ffv1", None)
 
 
 def _mask_video(
-    stack: ExitStack, notes: Notes, source: Path, output: OutputSettings, force: bool
+    stack: ExitStack, exports: ReviewExports, source: Path, output: OutputSettings, force: bool
 ) -> people.MaskVideoWriter | None:
-    if notes.export_masks is None:
+    if exports.export_masks is None:
         return None
     if source.suffix.lower() in IMAGE_SUFFIXES:
         raise ProtectError(
@@ -168,12 +168,12 @@ def _mask_video(
         )
     with open_video(source, tolerant=output.tolerant) as reader:
         info = reader.info
-    temporary = stack.enter_context(atomic_output(notes.export_masks, force=force, private=True))
+    temporary = stack.enter_context(atomic_output(exports.export_masks, force=force, private=True))
     writer = people.MaskVideoWriter(temporary, info, note=PRIVATE_NOTE, force=True)
     return stack.enter_context(writer)
 
 
-def _as_mask(found: Found, height: int, width: int) -> people.TrackedMask:
+def _as_mask(found: Detections, height: int, width: int) -> people.TrackedMask:
     if isinstance(found, people.TrackedMask):
         return found
     mask = people.box_mask(found.boxes, width, height)
@@ -189,7 +189,7 @@ def _review(region: Region) -> dict[str, Any]:
     }
 
 
-def _tell(region: Region | None, written: Written) -> None:
+def _tell(region: Region | None, written: ExportSummary) -> None:
     """Which detector ran, and on how many frames it found nothing."""
     if region is None or not region.streams:
         return

@@ -86,7 +86,7 @@ def test_a_cover_is_its_two_matrices(
     assert cover is not None
     assert isinstance(cover, kind)
     picture: Any = cv2.resize(scene(), size[::-1])
-    made = method.covering(protect.Shape(*size, 1))(  # type: ignore[attr-defined]
+    made = method.make_filter(protect.Shape(*size, 1))(  # type: ignore[attr-defined]
         picture.copy(), Place(np.ones(size, dtype=bool), False)
     )
     rows, columns = (cover.along(length, min(size)) for length in size)
@@ -112,7 +112,7 @@ def test_what_lies_around_an_outline_helps_to_undo_what_is_inside() -> None:
     mask = np.zeros((96, 96), dtype=bool)
     cv2.ellipse(mask.view(np.uint8), (48, 48), (30, 40), 0, 0, 360, 1, -1)
     method = protect.make("blur", {"published": True, "region": "people"})
-    cover = method.covering(protect.Shape(96, 96, 1))  # type: ignore[attr-defined]
+    cover = method.make_filter(protect.Shape(96, 96, 1))  # type: ignore[attr-defined]
     shown = cover(clear.copy(), Place(mask, False))
     found, _ = undo_frames(clear[None], shown[None], method, attacks=["deblur"], places=mask[None])
     assert found[0].attack == "Tikhonov inversion"
@@ -122,7 +122,7 @@ def test_what_lies_around_an_outline_helps_to_undo_what_is_inside() -> None:
 def test_squares_become_a_smooth_picture() -> None:
     clear = scene(60, 60)
     method = protect.make("pixelate", {"cells": 8})
-    cover = method.covering(protect.Shape(60, 60, 1))  # type: ignore[attr-defined]
+    cover = method.make_filter(protect.Shape(60, 60, 1))  # type: ignore[attr-defined]
     whole = np.ones((60, 60), dtype=bool)
     shown = cover(clear.copy(), Place(whole, False))
     found, _ = undo_frames(clear[None], shown[None], method, attacks=["deblur"], places=whole[None])

@@ -26,9 +26,9 @@ from sfumato.privacy import NoGuarantee, card_path
 from sfumato.protect import ProtectError, Shape
 from sfumato.protect.avatar import (
     Avatar,
-    Found,
     Known,
     Rules,
+    Scene,
     Track,
     layer_paths,
     place,
@@ -53,8 +53,8 @@ def cast() -> tuple[SkinnedBody, ...]:
     return cast_of("procedural")
 
 
-def found(clip: Clip) -> Found:
-    return Found(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
+def found(clip: Clip) -> Scene:
+    return Scene(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
 
 
 def save(path: Path, frames: np.ndarray) -> Path:
@@ -100,7 +100,7 @@ def test_the_public_layer_is_what_the_renderer_wrote(
     motion = fit(joints, body, smooth=Rules().smooth * PLAN.fps, floor=0.0).motion
     for t in range(len(clip.frames)):
         alone = draw([body.mesh(motion, t)], clip.camera)
-        assert np.array_equal(made.public[t], alone.mask & made.cover.inside[t])
+        assert np.array_equal(made.public[t], alone.mask & made.erase_mask.inside[t])
         assert np.array_equal(made.public_layer()[t][made.public[t]],
                               to_srgb(alone.colour)[made.public[t]])  # fmt: skip
         edge = alone.touched & ~alone.mask
@@ -140,8 +140,8 @@ def test_a_walker_is_erased_by_what_other_frames_saw() -> None:
     made = replace(
         clip.frames, found(clip), cast_of("procedural")[:1], Rules(hold=1), Light(), rate=10
     )
-    assert made.erased.unseen.sum() < 0.3 * made.cover.inside.sum()
-    inside = made.cover.inside
+    assert made.erased.unseen.sum() < 0.3 * made.erase_mask.inside.sum()
+    inside = made.erase_mask.inside
     error = (made.erased.frames.astype(float) - clip.empty)[inside]
     assert 10 * np.log10(255**2 / np.mean(error**2)) >= 24
 
@@ -152,7 +152,7 @@ def test_a_person_without_a_pose_is_greyed_out_or_stops_the_run(
     clip = staged[0]
     masks = clip.alpha > 0
     masks[3:6, 5:25, 4:12] = True  # somebody at the edge whom no pose explains
-    seen = Found(masks, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
+    seen = Scene(masks, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
     made = replace(clip.frames, seen, cast[:1], Rules(), Light(), rate=PLAN.fps)
     assert made.blanked[3:6, 5:25, 4:12].all()
     assert (made.frames[3:6, 5:25, 4:12] == 128).all()
@@ -166,9 +166,9 @@ def test_a_person_missed_by_segmentation_is_erased_by_the_pose(
     staged: list[Clip], cast: tuple[SkinnedBody, ...]
 ) -> None:
     clip = staged[3]
-    seen = Found(np.zeros_like(clip.mask), (Track(clip.joints.astype(float)),), clip.camera, 0.0)
+    seen = Scene(np.zeros_like(clip.mask), (Track(clip.joints.astype(float)),), clip.camera, 0.0)
     made = replace(clip.frames, seen, cast[:1], Rules(), Light(), rate=PLAN.fps)
-    assert made.cover.inside[clip.alpha > 127].mean() > 0.99
+    assert made.erase_mask.inside[clip.alpha > 127].mean() > 0.99
 
 
 def test_a_release_is_whole_and_carries_its_card(tmp_path: Path, staged: list[Clip]) -> None:
@@ -191,7 +191,7 @@ def test_a_release_is_whole_and_carries_its_card(tmp_path: Path, staged: list[Cl
 
 def test_a_failed_run_leaves_nothing_behind(tmp_path: Path, staged: list[Clip]) -> None:
     source = save(tmp_path / "in.mkv", staged[0].frames)
-    nobody = Known(Found(staged[0].mask, (), staged[0].camera))
+    nobody = Known(Scene(staged[0].mask, (), staged[0].camera))
     folder = tmp_path / "out"
     with pytest.raises(ProtectError, match="could not be replaced"):
         Avatar(body="procedural", missed="fail", finder=nobody).apply(source, folder / "out.mp4")
@@ -212,7 +212,7 @@ def test_a_stream_gives_every_frame_once_with_its_time(staged: list[Clip]) -> No
 def test_who_replaces_whom_is_drawn_anew_and_says_so(staged: list[Clip]) -> None:
     frames = [Frame(image, i, Fraction(i, 10)) for i, image in enumerate(staged[0].frames[:1])]
     seen = found(staged[0])
-    one = Found(seen.masks[:1], (Track(seen.tracks[0].joints[:1]),), seen.camera, 0.0)
+    one = Scene(seen.masks[:1], (Track(seen.tracks[0].joints[:1]),), seen.camera, 0.0)
     looks = set()
     for _ in range(6):
         method = Avatar(body="procedural", finder=Known(one))
@@ -228,9 +228,9 @@ def test_two_people_get_two_avatars_and_the_nearer_is_in_front(
 ) -> None:
     joints = staged[1].joints.astype(float)
     near = joints + staged[1].camera.position * [0.25, 0, 0.25]
-    both = Found(staged[1].alpha > 0, (Track(joints, 0), Track(near, 1)), staged[1].camera, 0.0)
+    both = Scene(staged[1].alpha > 0, (Track(joints, 0), Track(near, 1)), staged[1].camera, 0.0)
     made = replace(staged[1].frames, both, cast[:2], Rules(), Light(), rate=PLAN.fps)
-    swapped = Found(both.masks, both.tracks[::-1], both.camera, 0.0)
+    swapped = Scene(both.masks, both.tracks[::-1], both.camera, 0.0)
     again = replace(staged[1].frames, swapped, cast[1::-1], Rules(), Light(), rate=PLAN.fps)
     assert np.array_equal(made.frames, again.frames)
 
@@ -257,7 +257,7 @@ def test_what_another_tool_found_is_taken_over(tmp_path: Path, staged: list[Clip
     true = clip.mask
     assert (public & true).sum() / (public | true).sum() > 0.7
     assert method.settings["finder"] == "imported"
-    assert method.reads_beside
+    assert method.uses_side_files
     with pytest.raises(ProtectError, match="together"):
         Avatar(poses=str(poses), second_look=False)
     short = save(tmp_path / "short.mkv", clip.frames[:2])

@@ -17,8 +17,8 @@ from sfumato.body import cast_of, draw, rest_motion
 from sfumato.media import VideoWriter
 from sfumato.privacy import card_path
 from sfumato.protect import ProtectError
-from sfumato.protect.avatar import Avatar, Found, Known, Track, read_layers
-from sfumato.protect.avatar._conditions import Figure, condition, over_grey
+from sfumato.protect.avatar import Avatar, Known, Scene, Track, read_layers
+from sfumato.protect.avatar._conditions import DrawnBody, condition, over_grey
 from sfumato.protect.avatar._diffusion import Refinement, Refiner, crop, windows
 from sfumato.stage import Clip, Staging, clips
 
@@ -108,7 +108,7 @@ def clip() -> Clip:
 
 
 def avatar(clip: Clip, refine: dict[str, Any] | None) -> Avatar:
-    known = Known(Found(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0))
+    known = Known(Scene(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0))
     return Avatar(body="procedural", finder=known, seed=5, window=6, refine=refine)
 
 
@@ -252,7 +252,7 @@ def test_conditions_are_drawn_where_the_avatar_is(clip: Clip) -> None:
     body = cast_of("procedural")[0]
     motion = rest_motion(body)
     drawing = draw([body.mesh(motion, 0)], clip.camera)
-    figure = Figure(body.joints(motion), np.array([True]))
+    figure = DrawnBody(body.joints(motion), np.array([True]))
     rows, columns = crop(drawing.touched)
     outside = np.ones_like(drawing.touched)
     outside[rows, columns] = False
@@ -261,13 +261,13 @@ def test_conditions_are_drawn_where_the_avatar_is(clip: Clip) -> None:
         made = condition(name, [drawing], [figure], clip.camera)
         assert made.any(), name
         assert not made[0][outside].any(), name
-        absent = Figure(figure.joints, np.array([False]))
+        absent = DrawnBody(figure.joints, np.array([False]))
         if name != "depth":
             assert not condition(name, [drawing], [absent], clip.camera).any()
     depth = condition("depth", [drawing], [figure], clip.camera)[0, ..., 0]
     assert ((depth > 0) == np.isfinite(drawing.depth)).all()
     away = figure.joints * [-1, 1, -1]  # turned round where it stands
-    behind = Figure(away, figure.present)
+    behind = DrawnBody(away, figure.present)
     assert not condition("face", [drawing], [behind], clip.camera).any()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from sfumato.protect.avatar import background, cover, erase, unreplaced
+from sfumato.protect.avatar import background, erase, erase_mask, unreplaced
 from sfumato.protect.avatar._inpaint import camera_motion, fill_around
 
 
@@ -30,7 +30,7 @@ def walker(count: int, height: int, width: int) -> np.ndarray:
 def test_cover_holds_grows_and_never_leaves_out() -> None:
     masks = np.zeros((9, 40, 60), bool)
     masks[4, 15:25, 20:30] = True
-    made = cover(masks, hold=2, grow=0.03, feather=0.05)
+    made = erase_mask(masks, hold=2, grow=0.03, feather=0.05)
     assert made.inside[masks].all()
     assert made.inside.any(axis=(1, 2)).tolist() == [False] * 2 + [True] * 5 + [False] * 2
     assert made.inside[4].sum() > masks[4].sum()

@@ -17,7 +17,7 @@ from sfumato.body import JOINTS, Camera, layout
 from sfumato.media import Image, VideoWriter
 from sfumato.privacy import card_path
 from sfumato.protect import ProtectError, release
-from sfumato.protect.avatar import Avatar, Found, Known, Track, read_layers
+from sfumato.protect.avatar import Avatar, Known, Scene, Track, read_layers
 from sfumato.protect.avatar import _avatar as method_module
 from sfumato.protect.avatar._imported import read_poses
 from sfumato.protect.avatar._inpainters import ImportedInpainting
@@ -40,13 +40,13 @@ class Ours:
     def __init__(self, extra: Any = None) -> None:
         self.extra, self.next = extra, 0
 
-    def find(self, images: Sequence[Image]) -> Found:
+    def find(self, images: Sequence[Image]) -> Scene:
         height, width = images[0].shape[:2]
         masks = np.zeros((len(images), height, width), bool)
         if self.extra is not None:
             masks |= self.extra[self.next : self.next + len(images)]
         self.next += len(images)
-        return Found(masks, (), Camera.facing(width, height))
+        return Scene(masks, (), Camera.facing(width, height))
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def test_files_must_fit_the_whole_recording(tmp_path: Path, clip: Clip, source: 
 
 
 def test_the_recording_itself_is_no_inpainting(tmp_path: Path, clip: Clip, source: Path) -> None:
-    known = Known(Found(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0))
+    known = Known(Scene(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0))
     settings = {"finder": known, "window": 8}
     with pytest.raises(ProtectError, match="without people"):
         avatar(inpainting=str(source), **settings).apply(source, tmp_path / "a.mp4")
@@ -262,7 +262,7 @@ def test_the_recording_itself_is_no_inpainting(tmp_path: Path, clip: Clip, sourc
         for image in np.broadcast_to(clip.empty, clip.frames.shape):
             video.write(image)
     ((_, made),) = avatar(inpainting=f"path:{empty}", **settings).windows(_frames(clip))
-    hidden = made.cover.weight > 0
+    hidden = made.erase_mask.weight > 0
     truth = np.broadcast_to(clip.empty, clip.frames.shape)
     assert np.array_equal(made.erased.frames[hidden], truth[hidden])
 

@@ -180,7 +180,7 @@ def test_one_search_serves_several_methods() -> None:
     first = hiding(Silhouette, detector=people_)
     list(first.frames(frames))
     second = hiding(Selective, detector=people_, seed=1)
-    second.follow(first.trail)
+    second.reuse_detections(first.detection_log)
     out = stack(second.frames(frames))
     assert people_.looks == 12
     for image, (_, one), (_, other) in zip(
@@ -199,7 +199,7 @@ def test_what_was_left_in_one_recording_is_not_filled_in_the_next_one_followed(
     list(other.frames(frames))
     method.check, fresh = None, hiding(Blur, check=None)
     for each in (method, fresh):
-        each.follow(other.trail)
+        each.reuse_detections(other.detection_log)
     np.testing.assert_array_equal(stack(method.frames(frames)), stack(fresh.frames(frames)))
 
 

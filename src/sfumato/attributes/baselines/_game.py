@@ -20,8 +20,8 @@ from torch.nn import functional
 
 from sfumato.attributes._tasks import (
     AttributesError,
+    AttributeTable,
     Classes,
-    Table,
     Task,
     read_table,
     require_two_classes,
@@ -173,7 +173,7 @@ class AdversarialMethod(ABC):
             not_covered=("the people in the training records: the network is not private",),
         )
 
-    def _build(self, table: Table) -> _Parts:
+    def _build(self, table: AttributeTable) -> _Parts:
         features = table.x[0].numel()
         width = self.settings.width
         private = {name: table.class_count(name) for name in self.task.private}
@@ -187,7 +187,7 @@ class AdversarialMethod(ABC):
             scale=(table.x - mean).square().mean().sqrt().clamp(min=1e-6),
         )
 
-    def _play(self, table: Table, parts: _Parts) -> None:
+    def _play(self, table: AttributeTable, parts: _Parts) -> None:
         settings = self.settings
         priors = {
             name: torch.bincount(codes, minlength=table.class_count(name)) / len(table)
@@ -216,7 +216,7 @@ class AdversarialMethod(ABC):
         self,
         parts: _Parts,
         x: Tensor,
-        table: Table,
+        table: AttributeTable,
         rows: Tensor,
         priors: Mapping[str, Tensor],
         *,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sfumato.attributes._tasks import Table
+from sfumato.attributes._tasks import AttributeTable
 from sfumato.attributes.baselines._game import AdversarialMethod, Classifiers, Turn, _Parts
 
 
@@ -26,7 +26,7 @@ class SPAct(AdversarialMethod):
     masked = 0.3
     dimension = 64
 
-    def _build(self, table: Table) -> _Parts:
+    def _build(self, table: AttributeTable) -> _Parts:
         parts = super()._build(table)
         features = table.x[0].numel()
         heads = {name: table.class_count(name) for name in self.task.private}

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sfumato.attributes import Table
+from sfumato.attributes import AttributeTable
 from sfumato.audit.attack._probe import ProbeNetwork, ProbeSettings, train_probe
 from sfumato.audit.measure._measure import MeasureError
 
@@ -249,8 +249,8 @@ def _softmax(scores: Floats) -> Floats:
     return np.asarray(shifted / shifted.sum(1, keepdims=True))
 
 
-def _table(points: Floats, codes: Codes, classes: int) -> Table:
-    return Table(
+def _table(points: Floats, codes: Codes, classes: int) -> AttributeTable:
+    return AttributeTable(
         x=torch.from_numpy(points).float(),
         labels={"class": torch.from_numpy(codes)},
         classes={"class": tuple(str(code) for code in range(classes))},

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sfumato.attributes import Table, read_table, whitening
+from sfumato.attributes import AttributeTable, read_table, whitening
 from sfumato.audit.measure._measure import MeasureError
 from sfumato.audit.measure._nag import nag
 from sfumato.audit.measure._scores import AttributeScores, ClassifierScores
@@ -159,7 +159,7 @@ def unfinetuned(
 
 
 def train_probe(
-    protector: Obfuscation | None, table: Table, settings: ProbeSettings
+    protector: Obfuscation | None, table: AttributeTable, settings: ProbeSettings
 ) -> tuple[ProbeNetwork, int]:
     """The attacker's classifier for all attributes of ``table``, at its best held-out epoch."""
     if len(table) < 10:
@@ -202,7 +202,10 @@ def train_probe(
 
 
 def score_probe(
-    network: ProbeNetwork, protector: Obfuscation | None, tested: Table, known: Table
+    network: ProbeNetwork,
+    protector: Obfuscation | None,
+    tested: AttributeTable,
+    known: AttributeTable,
 ) -> dict[str, AttributeScores]:
     """Scores on records the attacker never saw, one fresh draw for each."""
     released = _sampler(protector, tested.x)(np.random.default_rng(7))
@@ -225,12 +228,12 @@ def _sampler(protector: Obfuscation | None, x: Tensor) -> Callable[[np.random.Ge
     return lambda generator: protector.obfuscate(x, generator)
 
 
-def _cross_entropy(logits: Mapping[str, Tensor], table: Table, rows: Tensor) -> Tensor:
+def _cross_entropy(logits: Mapping[str, Tensor], table: AttributeTable, rows: Tensor) -> Tensor:
     losses = [functional.cross_entropy(logits[name], table.labels[name][rows]) for name in logits]
     return torch.stack(losses).sum()
 
 
-def _held_loss(network: ProbeNetwork, shown: Tensor, held: Table) -> float:
+def _held_loss(network: ProbeNetwork, shown: Tensor, held: AttributeTable) -> float:
     network.eval()
     with torch.no_grad():
         return float(_cross_entropy(network(shown), held, torch.arange(len(held))))

@@ -197,7 +197,7 @@ def _pairs(
         faces = method.region.kind == "faces"
         for picture, mask in pictures:
             place = head_of(mask) if faces and not mask.all() else mask
-            cover = method.covering(Shape(*mask.shape[:2]))
+            cover = method.make_filter(Shape(*mask.shape[:2]))
             yield picture, cover(picture.copy(), Place(place, False)), place
         return
     height, width = shape[1:3]

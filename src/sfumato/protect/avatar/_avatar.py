@@ -23,8 +23,8 @@ from sfumato.protect.avatar._imported import ImportedFinder
 from sfumato.protect.avatar._inpaint import erase
 from sfumato.protect.avatar._inpainters import NEEDED, ImportedInpainting
 from sfumato.protect.avatar._layers import LayerWriter, layer_paths
-from sfumato.protect.avatar._replace import Eraser, Refine, Replaced, Rules, replace, without
-from sfumato.protect.avatar._residual_face_check import LastLook
+from sfumato.protect.avatar._replace import Eraser, Refine, Replaced, Rules, grey_out, replace
+from sfumato.protect.avatar._residual_face_check import ResidualFaceCheck
 from sfumato.protect.avatar._scene import Finder
 from sfumato.protect.avatar._tools import Part
 from sfumato.protect.hide._region import Watcher
@@ -141,7 +141,7 @@ class Avatar(Method):
         self._finder = finder
         self._bodies: tuple[SkinnedBody, ...] | None = None
         self._layers: LayerWriter | None = None
-        self._last_look = LastLook() if second_look else None
+        self._face_check = ResidualFaceCheck() if second_look else None
         self._drew = False
         # see what was found on the original frames: for previews and exports that stay private
         self.watchers: list[Watcher] = []
@@ -151,7 +151,7 @@ class Avatar(Method):
         return self._window + self._window // _TAIL
 
     @property
-    def reads_beside(self) -> bool:
+    def uses_side_files(self) -> bool:
         return bool(self._parts)
 
     @property
@@ -173,10 +173,14 @@ class Avatar(Method):
         return ("opencv-python-headless", *drawn, *refined)
 
     @property
-    def looked(self) -> tuple[tuple[str, str], ...]:
+    def detectors_used(self) -> tuple[tuple[str, str], ...]:
         tools = tuple((f"{name} of another tool", "its own device") for name in self._parts)
-        own = () if self._finder is None else getattr(self._finder, "looked", ())
-        return (*tools, *own, *(() if self._last_look is None else self._last_look.looked))
+        own = () if self._finder is None else getattr(self._finder, "detectors_used", ())
+        return (
+            *tools,
+            *own,
+            *(() if self._face_check is None else self._face_check.detectors_used),
+        )
 
     def promise(self, shape: Shape) -> Promise:
         return NoGuarantee(
@@ -204,7 +208,7 @@ class Avatar(Method):
                 yield Frame(made.frames[t], frame.pts, frame.time)
 
     @contextmanager
-    def beside(self, video: Path, info: VideoInfo) -> Iterator[None]:
+    def write_sidecars(self, video: Path, info: VideoInfo) -> Iterator[None]:
         """While this lasts, mask and public layer of what is streamed are written beside ``video``."""
         with LayerWriter(video, info) as layers:
             self._layers = layers
@@ -213,7 +217,7 @@ class Avatar(Method):
             finally:
                 self._layers = None
 
-    def companions(self, video: Path) -> tuple[Path, ...]:
+    def sidecars(self, video: Path) -> tuple[Path, ...]:
         """The files that belong to a released video."""
         return layer_paths(video)
 
@@ -253,9 +257,9 @@ class Avatar(Method):
         made = replace(
             frames, found, chosen, self._rules, Light(), rate=rate, eraser=eraser, refiner=refiner
         )
-        if self._last_look is None:
+        if self._face_check is None:
             return made
-        return without(made, self._last_look.left(frames, made.frames, made.public), self._rules)
+        return grey_out(made, self._face_check.left(frames, made.frames, made.public), self._rules)
 
     def _refiner(self) -> Refine | None:
         if self._refinement is None:

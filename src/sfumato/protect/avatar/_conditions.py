@@ -27,7 +27,7 @@ _RADIUS = 0.012  # metres: of the dots that mark them
 
 
 @dataclass(frozen=True)
-class Figure:
+class DrawnBody:
     """One avatar as it was drawn: fitted joints (T, 24, 3) and in which frames it is there."""
 
     joints: npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ def over_grey(drawings: Sequence[Drawing]) -> Frames:
 
 
 def condition(
-    name: str, drawings: Sequence[Drawing], figures: Sequence[Figure], camera: Camera
+    name: str, drawings: Sequence[Drawing], figures: Sequence[DrawnBody], camera: Camera
 ) -> Frames:
     """Pictures (T, H, W, 3) of one condition."""
     if name == "depth":

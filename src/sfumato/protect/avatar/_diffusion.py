@@ -23,7 +23,7 @@ from torch import Tensor
 
 from sfumato.body import Camera, Drawing
 from sfumato.protect._method import ProtectError
-from sfumato.protect.avatar._conditions import CONDITIONS, Figure, condition, over_grey
+from sfumato.protect.avatar._conditions import CONDITIONS, DrawnBody, condition, over_grey
 from sfumato.settings import Text, checked, schema_of
 
 Frames = npt.NDArray[np.uint8]
@@ -135,7 +135,7 @@ class Refiner:
         return int(2 ** (len(self._vae.config.block_out_channels) - 1))
 
     def __call__(
-        self, drawings: Sequence[Drawing], figures: Sequence[Figure], camera: Camera
+        self, drawings: Sequence[Drawing], figures: Sequence[DrawnBody], camera: Camera
     ) -> Frames:
         """Refined avatars (T, H, W, 3); what they stand on is meaningless, alpha cuts it off."""
         plain = over_grey(drawings)

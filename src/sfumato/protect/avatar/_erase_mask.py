@@ -12,14 +12,16 @@ Masks = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Cover:
+class EraseMask:
     """``inside`` (T, H, W) is erased entirely; ``weight`` falls from 1 there to 0 outside."""
 
     inside: Masks
     weight: npt.NDArray[np.float32]
 
 
-def cover(masks: Masks, *, hold: int = 2, grow: float = 0.02, feather: float = 0.012) -> Cover:
+def erase_mask(
+    masks: Masks, *, hold: int = 2, grow: float = 0.02, feather: float = 0.012
+) -> EraseMask:
     """Turn detected masks into what is erased.
 
     ``hold`` frames before and after, a detected pixel is still erased: a person missed for a frame
@@ -38,7 +40,7 @@ def cover(masks: Masks, *, hold: int = 2, grow: float = 0.02, feather: float = 0
         if inside[t].any():
             away = cv2.distanceTransform(1 - grown, cv2.DIST_L2, 3)
             weight[t] = np.clip(1 - away / (rim + 1), 0, 1)
-    return Cover(inside, weight)
+    return EraseMask(inside, weight)
 
 
 def held_over(masks: Masks, hold: int) -> Masks:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sfumato import people
 from sfumato.body import Camera, layout
 from sfumato.media import Frame, Image
-from sfumato.protect.avatar._scene import SHORTEST, Continuity, Found, Track, outline, place
+from sfumato.protect.avatar._scene import SHORTEST, Continuity, Scene, Track, outline, place
 
 _UNSEEN = 0.1  # visibility below which a landmark is inferred instead of believed
 _FACES_EVERY = 2  # frames: heads lie inside the other masks nearly always, faces are a second look
@@ -44,11 +44,11 @@ class PeopleFinder:
         self._persons = Continuity()
 
     @property
-    def looked(self) -> tuple[tuple[str, str], ...]:
+    def detectors_used(self) -> tuple[tuple[str, str], ...]:
         """Name and device of every detector, for the card."""
         return tuple((each.name, each.device) for each in (self._poses, self._masks, self._faces))
 
-    def find(self, images: Sequence[Image]) -> Found:
+    def find(self, images: Sequence[Image]) -> Scene:
         height, width = images[0].shape[:2]
         camera = Camera.facing(width, height)
         frames = [Frame(image, i, Fraction(i, 25)) for i, image in enumerate(images)]
@@ -59,13 +59,13 @@ class PeopleFinder:
                 seen.setdefault(pose.person, {})[t] = pose
                 if pose.mask is not None:
                     masks[t] |= pose.mask
-        believed, doubted = sorted_out(list(seen.values()), min(SHORTEST, len(images)))
+        believed, doubted = split_plausible_poses(list(seen.values()), min(SHORTEST, len(images)))
         for poses in doubted:
             track = self._track(poses, len(images), camera)
             for t in poses:
                 masks[t] |= outline(track.joints[t], camera)
         tracks = [self._track(poses, len(images), camera) for poses in believed]
-        return Found(masks, tuple(self._persons.numbered(tracks, camera)), camera)
+        return Scene(masks, tuple(self._persons.numbered(tracks, camera)), camera)
 
     def _covered(self, frames: list[Frame], width: int, height: int) -> npt.NDArray[np.bool_]:
         """Everything that segmentation or a face detector gives; a doubtful frame entirely."""
@@ -91,7 +91,7 @@ class PeopleFinder:
         return Track(layout("mediapipe33").canonical(upright + shift[:, None]))
 
 
-def sorted_out(found: list[_Poses], shortest: int) -> tuple[list[_Poses], list[_Poses]]:
+def split_plausible_poses(found: list[_Poses], shortest: int) -> tuple[list[_Poses], list[_Poses]]:
     """Poses that an avatar may take on, and those that are erased only.
 
     Not taken on are flickers and giants: patterns of a floor look like a body as large as the room,

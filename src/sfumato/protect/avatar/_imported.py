@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sfumato.body import Camera, layout
 from sfumato.media import Image
 from sfumato.protect._method import ProtectError
-from sfumato.protect.avatar._scene import Continuity, Finder, Found, Track
+from sfumato.protect.avatar._scene import Continuity, Finder, Scene, Track
 from sfumato.protect.avatar._tools import Part, read_masks, read_npz
 
 Rows = dict[str, npt.NDArray[Any]]
@@ -47,7 +47,7 @@ class ImportedFinder:
         self._persons = Continuity()
         self._next = 0
 
-    def find(self, images: Sequence[Image]) -> Found:
+    def find(self, images: Sequence[Image]) -> Scene:
         height, width = images[0].shape[:2]
         window = slice(self._next, self._next + len(images))
         self._next = window.stop
@@ -57,7 +57,7 @@ class ImportedFinder:
             covered |= self._masks_of(images, window)
         if self._poses is None:
             assert own is not None
-            return Found(covered, own.tracks, own.camera, own.floor)
+            return Scene(covered, own.tracks, own.camera, own.floor)
         rows = self._rows
         if rows is None:
             with self._poses.made("poses.npz", {"input": images}) as file:
@@ -66,7 +66,7 @@ class ImportedFinder:
         tracks = _tracks(rows, slice(0, len(images)) if self._rows is None else window, camera)
         if self._rows is None:  # a command numbers people anew in every window
             tracks = self._persons.numbered(tracks, camera)
-        return Found(covered, tuple(tracks), camera)
+        return Scene(covered, tuple(tracks), camera)
 
     def _masks_of(self, images: Sequence[Image], window: slice) -> npt.NDArray[np.bool_]:
         assert self._masks is not None

@@ -21,7 +21,7 @@ _CLOSE = 0.04  # of the longer side: a white shirt before a white wall leaves a 
 _EVERY = 6  # frames from one that is looked for to the next
 
 
-def stayed(frames: Frames, masks: Masks, poses: Masks) -> Masks:
+def recover_missed_people(frames: Frames, masks: Masks, poses: Masks) -> Masks:
     """Masks (T, H, W) with everybody added who is in ``masks`` of another frame and still there.
 
     ``poses`` are the outlines of posed people, which are believed at any size.

@@ -29,16 +29,16 @@ from sfumato.body import (
     to_srgb,
 )
 from sfumato.protect._method import ProtectError
-from sfumato.protect.avatar._conditions import Figure
-from sfumato.protect.avatar._erase_mask import Cover, cover, unreplaced
+from sfumato.protect.avatar._conditions import DrawnBody
+from sfumato.protect.avatar._erase_mask import EraseMask, erase_mask, unreplaced
 from sfumato.protect.avatar._inpaint import Erased, erase
-from sfumato.protect.avatar._recover_missed import stayed
-from sfumato.protect.avatar._scene import Found, outline
+from sfumato.protect.avatar._recover_missed import recover_missed_people
+from sfumato.protect.avatar._scene import Scene, outline
 
 Frames = npt.NDArray[np.uint8]
 Masks = npt.NDArray[np.bool_]
 Eraser = Callable[[Frames, Masks], Erased]
-Refine = Callable[[Sequence[Drawing], Sequence[Figure], Camera], Frames]
+Refine = Callable[[Sequence[Drawing], Sequence[DrawnBody], Camera], Frames]
 _GREY = 128
 _GAP = 30  # frames for which a lost person is thought to go on
 
@@ -62,7 +62,7 @@ class Replaced:
 
     frames: Frames
     public: Masks
-    cover: Cover
+    erase_mask: EraseMask
     erased: Erased
     blanked: Masks
     errors: tuple[float, ...]  # of the fit of every track, in metres
@@ -74,7 +74,7 @@ class Replaced:
 
 def replace(
     frames: Frames,
-    found: Found,
+    found: Scene,
     bodies: Sequence[SkinnedBody],
     rules: Rules,
     light: Light,
@@ -97,16 +97,16 @@ def replace(
     painted = None if refiner is None else refiner(drawings, figures, found.camera)
     touched = np.stack([drawing.touched for drawing in drawings])
     outlines = _outlines(found)
-    seen = stayed(frames, found.masks, outlines)
+    seen = recover_missed_people(frames, found.masks, outlines)
     wanted = seen | touched | outlines
-    hide = cover(wanted, hold=rules.hold, grow=rules.grow, feather=rules.feather)
+    hide = erase_mask(wanted, hold=rules.hold, grow=rules.grow, feather=rules.feather)
     left = unreplaced(seen, touched)
     if left.any() and rules.missed == "fail":
         raise ProtectError(
             f"A person was found and could not be replaced in {int(left.any((1, 2)).sum())} frames: "
             "nothing was released. Use missed=blank to grey such regions out."
         )
-    blanked = cover(left, hold=rules.hold, grow=rules.grow, feather=0).inside & hide.inside
+    blanked = erase_mask(left, hold=rules.hold, grow=rules.grow, feather=0).inside & hide.inside
     erased = eraser(frames, hide.weight > 0)
     out = np.empty_like(frames)
     public = np.zeros(frames.shape[:3], bool)
@@ -119,7 +119,7 @@ def replace(
     return Replaced(out, public, hide, erased, blanked, errors)
 
 
-def without(made: Replaced, seen: Masks, rules: Rules) -> Replaced:
+def grey_out(made: Replaced, seen: Masks, rules: Rules) -> Replaced:
     """What was made, without what is still ``seen`` (T, H, W) of people in it.
 
     Public pixels are the renderer's whatever is seen in them: they stay as they are.
@@ -131,7 +131,7 @@ def without(made: Replaced, seen: Masks, rules: Rules) -> Replaced:
             f"A face of the recording was found in {int(seen.any((1, 2)).sum())} frames of the output: "
             "nothing was released. Use missed=blank to grey such regions out."
         )
-    greyed = cover(seen, hold=rules.hold, grow=rules.grow, feather=0).inside & ~made.public
+    greyed = erase_mask(seen, hold=rules.hold, grow=rules.grow, feather=0).inside & ~made.public
     frames = np.where(greyed[..., None], np.uint8(_GREY), made.frames)
     return dataclasses.replace(made, frames=frames, blanked=made.blanked | greyed)
 
@@ -148,8 +148,8 @@ def merge(behind: Frames, drawing: Drawing, painted: Frames | None = None) -> Fr
 
 
 def _drawn(
-    found: Found, bodies: Sequence[SkinnedBody], rules: Rules, light: Light, rate: float
-) -> tuple[list[Drawing], list[Figure], tuple[float, ...]]:
+    found: Scene, bodies: Sequence[SkinnedBody], rules: Rules, light: Light, rate: float
+) -> tuple[list[Drawing], list[DrawnBody], tuple[float, ...]]:
     motions: list[tuple[SkinnedBody, Motion, npt.NDArray[np.bool_]]] = []
     errors = []
     for track, body in zip(found.tracks, bodies, strict=True):
@@ -168,7 +168,7 @@ def _drawn(
         )
         for t in range(len(found.masks))
     ]
-    figures = [Figure(body.joints(motion), there) for body, motion, there in motions]
+    figures = [DrawnBody(body.joints(motion), there) for body, motion, there in motions]
     return drawings, figures, tuple(errors)
 
 
@@ -180,7 +180,7 @@ def bridged(present: npt.NDArray[np.bool_], gap: int) -> npt.NDArray[np.bool_]:
     return np.asarray((closed[0, gap : gap + len(present)] > 0) | present)
 
 
-def _outlines(found: Found) -> Masks:
+def _outlines(found: Scene) -> Masks:
     """Where the poses say that people are: a person that segmentation missed is erased as well."""
     out = np.zeros_like(found.masks)
     for track in found.tracks:

@@ -24,7 +24,7 @@ _CORE, _MOST = 0.8, 0.5  # a face is the avatar's if the renderer wrote most of 
 _AROUND = 1.3  # what is greyed, in sizes of the face that was found
 
 
-class LastLook:
+class ResidualFaceCheck:
     """Finds faces of the recording that are still in the output; models are opened when needed."""
 
     @cached_property
@@ -40,7 +40,7 @@ class LastLook:
         return people.face_embedder()
 
     @property
-    def looked(self) -> tuple[tuple[str, str], ...]:
+    def detectors_used(self) -> tuple[tuple[str, str], ...]:
         """Name and device of what was really opened, for the card."""
         opened = [self.__dict__.get(name) for name in ("checker", "search", "identity")]
         return tuple((f"{each.name} at the output", each.device) for each in opened if each)

@@ -34,7 +34,7 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Found:
+class Scene:
     """The people of a recording of T frames.
 
     ``masks`` (T, H, W) hold every pixel that any detector gives to a person; ``floor`` is the
@@ -53,17 +53,17 @@ class Finder(Protocol):
     @property
     def name(self) -> str: ...
 
-    def find(self, images: Sequence[Image]) -> Found: ...
+    def find(self, images: Sequence[Image]) -> Scene: ...
 
 
 @dataclass(frozen=True)
 class Known:
     """A finder that was told: for staged recordings, and to hold the pose in tests."""
 
-    found: Found
+    found: Scene
     name: str = "known"
 
-    def find(self, images: Sequence[Image]) -> Found:
+    def find(self, images: Sequence[Image]) -> Scene:
         return self.found
 
 

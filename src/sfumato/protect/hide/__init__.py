@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.protect.hide._detection_log import Trail
+from sfumato.protect.hide._detection_log import DetectionLog
 from sfumato.protect.hide._external import External
 from sfumato.protect.hide._filters import (
     BLUR_SIZE,
@@ -24,6 +24,7 @@ __all__ = [
     "PUBLISHED_SIGMA",
     "AppearanceFree",
     "Blur",
+    "DetectionLog",
     "Edges",
     "External",
     "Hiding",
@@ -34,7 +35,6 @@ __all__ = [
     "Selective",
     "Silhouette",
     "Skeleton",
-    "Trail",
     "faces_left",
     "is_one_of",
 ]

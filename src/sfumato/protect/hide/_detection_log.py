@@ -20,14 +20,14 @@ _SPARSE = 8  # every eighth pixel of every eighth row tells one recording from a
 Faces = tuple[people.Box, ...] | None
 
 
-class Trail:
+class DetectionLog:
     """The place of every frame, kept in a nameless file: memory does not grow with the recording.
 
-    A trail belongs to the recording it was made of: on other frames it is refused.
+    A log belongs to the recording it was made of: on other frames it is refused.
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the trail
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the log
         self.frames = 0
         self._first: int | None = None
 
@@ -47,7 +47,7 @@ class Trail:
         self.frames += 1
 
     def begins_with(self, image: Image) -> bool:
-        """Whether this is the first frame of the recording that the trail was made of."""
+        """Whether this is the first frame of the recording that the log was made of."""
         return self._first == _mark(image)
 
     def places(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:

@@ -12,7 +12,7 @@ from pydantic import Field
 from sfumato import people
 from sfumato.media import Image
 from sfumato.protect._method import Shape
-from sfumato.protect.hide._hiding import Cover, Hiding
+from sfumato.protect.hide._hiding import Filter, Hiding
 from sfumato.protect.hide._region import Place
 
 # Ilic et al. 2022 and the Video-DPRP paper: what their tables call face blurring.
@@ -62,7 +62,7 @@ class Blur(Hiding):
             how = {"kernel": PUBLISHED_KERNEL, "sigma": PUBLISHED_SIGMA}
         return super().settings | how
 
-    def covering(self, shape: Shape) -> Cover:
+    def make_filter(self, shape: Shape) -> Filter:
         return self._cover
 
     def _cover(self, image: Image, place: Place) -> Image:
@@ -114,7 +114,7 @@ class Pixelate(Hiding):
     def settings(self) -> dict[str, Any]:
         return super().settings | {"cells": self.cells, "least": self.least}
 
-    def covering(self, shape: Shape) -> Cover:
+    def make_filter(self, shape: Shape) -> Filter:
         return self._cover
 
     def _cover(self, image: Image, place: Place) -> Image:
@@ -159,7 +159,7 @@ class Silhouette(Hiding):
     def settings(self) -> dict[str, Any]:
         return super().settings | {"level": self.level}
 
-    def covering(self, shape: Shape) -> Cover:
+    def make_filter(self, shape: Shape) -> Filter:
         return self._cover
 
     def _cover(self, image: Image, place: Place) -> Image:

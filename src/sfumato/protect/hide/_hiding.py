@@ -20,7 +20,7 @@ from sfumato.media import Frame, Image, ahead
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
 from sfumato.protect._setting_kinds import OnMiss, SecondLook
-from sfumato.protect.hide._detection_log import Trail
+from sfumato.protect.hide._detection_log import DetectionLog
 from sfumato.protect.hide._region import (
     FACE_LOOKAHEAD,
     Place,
@@ -38,7 +38,7 @@ BLANK = np.uint8(128)
 SECOND_LOOK = "blazeface-short"
 _LOOKS, _MARGIN, _COVERED = 2, 1.3, 0.3
 _AHEAD = 4
-Cover = Callable[[Image, Place], Image]
+Filter = Callable[[Image, Place], Image]
 
 
 class Hiding(Method):
@@ -88,7 +88,7 @@ class Hiding(Method):
             )
         )
         self.check = check or None
-        self.trail = Trail()
+        self.detection_log = DetectionLog()
         self._left: dict[int, list[people.Box]] = {}
         self._known = False
 
@@ -106,8 +106,8 @@ class Hiding(Method):
         return self.region.lookahead + 2 * (_AHEAD + 1)
 
     @property
-    def reads_beside(self) -> bool:
-        return self.region.reads_beside
+    def uses_side_files(self) -> bool:
+        return self.region.uses_side_files
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -118,11 +118,11 @@ class Hiding(Method):
         return self.region.packages
 
     @property
-    def looked(self) -> tuple[tuple[str, str], ...]:
+    def detectors_used(self) -> tuple[tuple[str, str], ...]:
         if not self._checked:
-            return self.region.looked
+            return self.region.detectors_used
         check = self._second_look
-        return (*self.region.looked, (f"{check.name} at the output", check.device))
+        return (*self.region.detectors_used, (f"{check.name} at the output", check.device))
 
     @cached_property
     def _second_look(self) -> people.FaceDetector:
@@ -146,11 +146,11 @@ class Hiding(Method):
         return ["Where nobody is found nothing is changed: look at the output before you share it."]
 
     @abstractmethod
-    def covering(self, shape: Shape) -> Cover:
+    def make_filter(self, shape: Shape) -> Filter:
         """What covers the places of one recording, frame by frame; may write into the picture."""
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
-        cover = self.covering(shape)
+        cover = self.make_filter(shape)
         second = self._second_look if self._checked else None
         # decoded in one thread, looked for in another, covered and looked at again in this one; both
         # threads have ended when this does, before anybody closes the recording they read
@@ -169,17 +169,17 @@ class Hiding(Method):
                         _fill_what_is_left(shown, frame.image, place, second, filled)
                 yield replace(frame, image=shown)
 
-    def follow(self, trail: Trail) -> None:
+    def reuse_detections(self, log: DetectionLog) -> None:
         """Cover what another method found in the same recording, instead of searching it again.
 
-        Its ``trail`` is complete when its stream is exhausted. Faces are taken from one that found
+        Its ``log`` is complete when its stream is exhausted. Faces are taken from one that found
         people, for beside them it found the faces.
         """
-        self.trail, self._known, self._left = trail, True, {}
+        self.detection_log, self._known, self._left = log, True, {}
 
     def places(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
         """The frames of the recording that was searched last, with what is covered on them."""
-        for frame, place in self.trail.places(frames):
+        for frame, place in self.detection_log.places(frames):
             yield frame, self._faces_of(place)
 
     def _find(self, frames: Iterator[Frame]) -> Iterator[tuple[Frame, Place]]:
@@ -189,14 +189,14 @@ class Hiding(Method):
             return
         frames = chain([first], frames)
         # what is known of one recording must never be taken for another one's
-        known, self._known = self._known and self.trail.begins_with(first.image), False
+        known, self._known = self._known and self.detection_log.begins_with(first.image), False
         if known:
             yield from self.places(frames)
             return
-        self.trail, self._left = Trail(), {}
+        self.detection_log, self._left = DetectionLog(), {}
         for frame, place in self.region.find(frames):
             if self._checked:
-                self.trail.add(frame.image, place)
+                self.detection_log.add(frame.image, place)
             yield frame, place
 
     def _faces_of(self, place: Place) -> Place:
@@ -221,7 +221,7 @@ class Hiding(Method):
                 first=first,
                 second=self.check,
                 tolerant=tolerant,
-                near=self.trail.faces(),
+                near=self.detection_log.faces(),
             )
         )
         if not left:

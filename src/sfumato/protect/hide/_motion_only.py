@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.media import Frame, Image
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape
-from sfumato.protect.hide._hiding import Cover, Hiding
+from sfumato.protect.hide._hiding import Filter, Hiding
 from sfumato.protect.hide._region import Place
 
 
@@ -102,7 +102,7 @@ class Selective(Hiding):
         "surroundings and other things that tell who it is",
     )
 
-    def covering(self, shape: Shape) -> Cover:
+    def make_filter(self, shape: Shape) -> Filter:
         noise = MovingNoise(shape, self.randomness.generator())
 
         def cover(image: Image, place: Place) -> Image:

@@ -23,9 +23,9 @@ from sfumato.media import IMAGE_SUFFIXES, Frame, ahead, read_image
 from sfumato.protect._method import ProtectError
 from sfumato.settings import FileName
 
-Found = people.TrackedBoxes | people.TrackedMask
-_FoundFaces = tuple[Frame, Found, tuple[people.Box, ...] | None]
-Watcher = Callable[[Frame, Found], None]
+Detections = people.TrackedBoxes | people.TrackedMask
+_FoundFaces = tuple[Frame, Detections, tuple[people.Box, ...] | None]
+Watcher = Callable[[Frame, Detections], None]
 Kind = Literal["faces", "people", "background", "mask"]
 
 FACE_LOOKAHEAD = 24
@@ -128,7 +128,7 @@ class Region:
         return {"faces": faces, "background": masks, "people": whole}[self.kind]
 
     @property
-    def reads_beside(self) -> bool:
+    def uses_side_files(self) -> bool:
         """Whether a file that may come from the recording says where to work."""
         return self.import_boxes is not None or (self.kind == "mask" and not self.public_mask)
 
@@ -160,7 +160,7 @@ class Region:
         return ("opencv-python-headless",)
 
     @property
-    def looked(self) -> tuple[tuple[str, str], ...]:
+    def detectors_used(self) -> tuple[tuple[str, str], ...]:
         """Name and device of every detector that looked at the last recording."""
         found = [(stream.status.detector, stream.status.device) for stream in self.streams]
         return tuple(each for each in found if each[0] != _Nobody.name)
@@ -179,7 +179,9 @@ class Region:
                 watch(frame, found)
             yield frame, self._place(frame, found, faces)
 
-    def _place(self, frame: Frame, found: Found, faces: tuple[people.Box, ...] | None) -> Place:
+    def _place(
+        self, frame: Frame, found: Detections, faces: tuple[people.Box, ...] | None
+    ) -> Place:
         height, width = frame.image.shape[:2]
         if isinstance(found, people.TrackedBoxes):
             return boxes_place(found.boxes, found.blank, width, height)
@@ -269,7 +271,7 @@ def boxes_place(boxes: tuple[people.Box, ...], blank: bool, width: int, height: 
     return Place(people.box_mask(boxes, width, height), blank, boxes, boxes)
 
 
-def _without_faces(found: Iterable[tuple[Frame, Found]]) -> Iterator[_FoundFaces]:
+def _without_faces(found: Iterable[tuple[Frame, Detections]]) -> Iterator[_FoundFaces]:
     for frame, each in found:
         yield frame, each, None
 
@@ -292,7 +294,7 @@ def face_detector(detector: Any) -> people.FaceDetector:
     return found
 
 
-def _from_file(frames: Iterable[Frame], path: Path) -> Iterator[tuple[Frame, Found]]:
+def _from_file(frames: Iterable[Frame], path: Path) -> Iterator[tuple[Frame, Detections]]:
     suffix = path.suffix.lower()
     if suffix == ".json":
         yield from people.read_coco(path).masks(frames)

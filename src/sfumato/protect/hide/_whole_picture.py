@@ -53,7 +53,7 @@ class Skeleton(Method):
         return ("opencv-python-headless",)
 
     @property
-    def looked(self) -> tuple[tuple[str, str], ...]:
+    def detectors_used(self) -> tuple[tuple[str, str], ...]:
         if self._stream is None:
             return ()
         return ((self._stream.status.detector, self._stream.status.device),)

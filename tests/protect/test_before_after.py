@@ -12,21 +12,24 @@ import numpy as np
 import pytest
 from red_faces import RedFaces
 
+from sfumato import protect
 from sfumato.cli.main import main
 from sfumato.errors import SfumatoError
 from sfumato.media import VideoWriter, read_frames, read_image
 from sfumato.privacy import card_path, says_private
 from sfumato.protect import ProtectError
-from sfumato.protect._before_after import LABEL, Pairs
-from sfumato.protect._command import Order, Report, carry_out
+from sfumato.protect._before_after import LABEL, BeforeAfterPairs
+from sfumato.protect._command import CommandResult, Request
 
 
-def run(source: Path, target: Path, pairs: Pairs | None, **settings: Any) -> Report:
+def run(
+    source: Path, target: Path, pairs: BeforeAfterPairs | None, **settings: Any
+) -> CommandResult:
     chosen = {"detector": RedFaces(), "check": None} | settings
-    order = Order(
+    order = Request(
         source=source, target=target, method="blur", settings=chosen, codec="ffv1", pairs=pairs
     )
-    return carry_out(order, None, lambda sentence: None)
+    return protect.run(order, None, lambda sentence: None)
 
 
 def halves(file: Path, shape: tuple[int, ...]) -> tuple[Any, Any]:
@@ -39,7 +42,7 @@ def halves(file: Path, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 def test_pairs_are_frames_of_both_in_a_private_folder(face_video: Path, tmp_path: Path) -> None:
     target, folder = tmp_path / "release" / "out.mkv", tmp_path / "review"
-    report = run(face_video, target, Pairs(5, folder))
+    report = run(face_video, target, BeforeAfterPairs(5, folder))
     before, after = read_frames(face_video), read_frames(target)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     files = sorted(folder.glob("*.png"))
@@ -78,12 +81,12 @@ def test_every_frame_is_as_likely_and_a_seed_has_no_say(tmp_path: Path) -> None:
             writer.write(np.full((16, 16, 3), 40 * number, np.uint8))
     seen: Counter[int] = Counter()
     for _ in range(120):
-        chosen = Pairs(2, tmp_path)._chosen(path, path, False)
+        chosen = BeforeAfterPairs(2, tmp_path)._chosen(path, path, False)
         seen.update(int(before[0, 0, 0]) // 40 for before, _ in chosen)
     # 120 draws of 2 out of 6: 40 each with s.d. 5.2; five of them make a failure one in a million
     assert set(seen) == set(range(6))
     assert all(abs(count - 40) < 26 for count in seen.values())
-    whole = Pairs(50, tmp_path)._chosen(path, path, False)
+    whole = BeforeAfterPairs(50, tmp_path)._chosen(path, path, False)
     assert [int(before[0, 0, 0]) // 40 for before, _ in whole] == list(range(6))
 
 
@@ -91,12 +94,12 @@ def test_every_frame_is_as_likely_and_a_seed_has_no_say(tmp_path: Path) -> None:
 def test_pairs_never_lie_with_the_release(face_video: Path, tmp_path: Path, inside: str) -> None:
     target = tmp_path / "release" / "out.mkv"
     with pytest.raises(ProtectError, match="outside"):
-        run(face_video, target, Pairs(2, target.parent / inside))
+        run(face_video, target, BeforeAfterPairs(2, target.parent / inside))
     link = tmp_path / "link"
     target.parent.mkdir(exist_ok=True)
     link.symlink_to(target.parent)
     with pytest.raises(ProtectError, match="outside"):
-        run(face_video, target, Pairs(2, link / "review"))
+        run(face_video, target, BeforeAfterPairs(2, link / "review"))
     assert not target.exists()
 
 
@@ -111,16 +114,16 @@ def test_a_failed_run_takes_its_pairs_away(
 
     monkeypatch.setattr("sfumato.protect._release._publish", refuse)
     with pytest.raises(OSError, match="disk full"):
-        run(face_video, target, Pairs(2, folder))
+        run(face_video, target, BeforeAfterPairs(2, folder))
     assert not folder.exists()
     folder.mkdir()
     with pytest.raises(SfumatoError, match="Expected no file"):
-        run(face_video, target, Pairs(2, folder))
+        run(face_video, target, BeforeAfterPairs(2, folder))
     assert folder.exists()
     with pytest.raises(ProtectError, match="folder"):
-        run(tmp_path, tmp_path / "all", Pairs(2, tmp_path / "other"))
+        run(tmp_path, tmp_path / "all", BeforeAfterPairs(2, tmp_path / "other"))
     with pytest.raises(ProtectError, match="at least one pair"):
-        Pairs(0, folder)
+        BeforeAfterPairs(0, folder)
 
 
 def test_the_command_wants_number_and_folder(

@@ -16,9 +16,9 @@ from sfumato import people
 from sfumato.body import Camera
 from sfumato.media import VideoWriter, open_video, read_frames
 from sfumato.protect import ProtectError
-from sfumato.protect.avatar import Avatar, Found, Known, LastLook, read_layers
-from sfumato.protect.avatar._finder import PeopleFinder, sorted_out
-from sfumato.protect.avatar._recover_missed import stayed
+from sfumato.protect.avatar import Avatar, Known, ResidualFaceCheck, Scene, read_layers
+from sfumato.protect.avatar._finder import PeopleFinder, split_plausible_poses
+from sfumato.protect.avatar._recover_missed import recover_missed_people
 from sfumato.protect.hide._residual_faces import is_one_of
 
 FACE = people.Box(20, 20, 40, 44)
@@ -64,8 +64,8 @@ class Colours:
         return np.asarray(part.reshape(-1, 3).mean(axis=0) / 255, dtype=np.float64)
 
 
-def eyes() -> LastLook:
-    look = LastLook()
+def eyes() -> ResidualFaceCheck:
+    look = ResidualFaceCheck()
     look.checker, look.search, look.identity = Marked(), Marked(), Colours()
     return look
 
@@ -131,9 +131,9 @@ def save(path: Path, frames: npt.NDArray[np.uint8]) -> Path:
 def overlooked(**settings: object) -> Avatar:
     """The method with a finder that finds nobody, and eyes that see the face."""
     camera = Camera.facing(SIZE[1], SIZE[0])
-    nobody = Known(Found(np.zeros((3, *SIZE), bool), (), camera))
+    nobody = Known(Scene(np.zeros((3, *SIZE), bool), (), camera))
     method = Avatar(body="procedural", finder=nobody, seed=1, **settings)  # type: ignore[arg-type]
-    method._last_look = eyes()
+    method._face_check = eyes()
     return method
 
 
@@ -158,7 +158,7 @@ def test_a_real_face_that_no_finder_found_is_not_released(tmp_path: Path, real_d
     checker = people.face_detector("blazeface-short")
     assert any(checker.detect(frame) for frame in frames)
     height, width = frames.shape[1:3]
-    blind = Known(Found(np.zeros(frames.shape[:3], bool), (), Camera.facing(width, height)))
+    blind = Known(Scene(np.zeros(frames.shape[:3], bool), (), Camera.facing(width, height)))
     source = save(tmp_path / "in.mkv", frames)
     Avatar(body="procedural", finder=blind, seed=1).apply(source, tmp_path / "out.mkv")
     made = read_frames(tmp_path / "out.mkv")
@@ -184,7 +184,7 @@ def test_whoever_sits_still_is_covered_in_every_frame() -> None:
     masks = np.zeros((len(frames), *SIZE), bool)
     masks[12] = person  # found once only
     nowhere = np.zeros_like(masks)
-    kept = stayed(frames, masks, nowhere)
+    kept = recover_missed_people(frames, masks, nowhere)
     assert kept[:, person].all()
     assert not kept[:, ~cv2.dilate(person.astype(np.uint8), np.ones((5, 5))).astype(bool)].any()
 
@@ -194,7 +194,7 @@ def test_whoever_left_is_not_covered_where_the_room_shows_now() -> None:
     frames[:12][:, person] = (20, 200, 40)  # the room, before the person came
     masks = np.zeros((len(frames), *SIZE), bool)
     masks[12:] = person
-    kept = stayed(frames, masks, np.zeros_like(masks))
+    kept = recover_missed_people(frames, masks, np.zeros_like(masks))
     assert np.array_equal(kept, masks)
 
 
@@ -205,10 +205,10 @@ def test_a_floor_that_a_segmenter_took_for_a_person_is_not_held_unless_posed() -
     masks = np.zeros((len(frames), *SIZE), bool)
     masks[6] = floor
     nowhere = np.zeros_like(masks)
-    assert np.array_equal(stayed(frames, masks, nowhere), masks)
+    assert np.array_equal(recover_missed_people(frames, masks, nowhere), masks)
     posed = nowhere.copy()
     posed[6] = floor
-    assert stayed(frames, masks, posed)[:, floor].all()
+    assert recover_missed_people(frames, masks, posed)[:, floor].all()
 
 
 def pose(x: float, y: float, size: float) -> people.Pose:
@@ -224,10 +224,10 @@ def test_giants_and_flickers_get_no_avatar() -> None:
     flicker = {3: pose(10, 10, 20)}
     near = {t: pose(60, 60, 90) for t in range(40)}  # a person near the camera stays longer
     aside = {t: pose(400, 60, 90) for t in range(5, 15)}  # and one beside holds nobody
-    believed, doubted = sorted_out([person, giant, flicker, aside], 3)
+    believed, doubted = split_plausible_poses([person, giant, flicker, aside], 3)
     assert believed == [person, aside]
     assert doubted == [giant, flicker]
-    assert sorted_out([person, near], 3) == ([person, near], [])
+    assert split_plausible_poses([person, near], 3) == ([person, near], [])
 
 
 class Masked:

@@ -11,7 +11,7 @@ from benchmarks.hiding.hidden_clips import flicker
 from sfumato import people
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame
-from sfumato.protect.hide._detection_log import Trail
+from sfumato.protect.hide._detection_log import DetectionLog
 from sfumato.protect.hide._region import Place, boxes_place
 from sfumato.protect.hide._residual_faces import credible
 
@@ -33,33 +33,33 @@ def places() -> list[Place]:
     ]
 
 
-def followed() -> tuple[Trail, list[Frame]]:
-    trail, frames = Trail(), recording(0)
+def followed() -> tuple[DetectionLog, list[Frame]]:
+    log, frames = DetectionLog(), recording(0)
     for frame, place in zip(frames, places(), strict=True):
-        trail.add(frame.image, place)
-    return trail, frames
+        log.add(frame.image, place)
+    return log, frames
 
 
 def test_places_come_back_frame_by_frame_as_often_as_asked() -> None:
-    trail, frames = followed()
+    log, frames = followed()
     for _ in range(2):
-        again = list(trail.places(frames))
+        again = list(log.places(frames))
         for (frame, got), original, given in zip(again, frames, places(), strict=True):
             assert frame is original
             np.testing.assert_array_equal(got.mask, given.mask)
             assert (got.blank, got.boxes, got.faces) == (given.blank, given.boxes, given.faces)
-        assert list(trail.faces()) == [place.faces for place in places()]
+        assert list(log.faces()) == [place.faces for place in places()]
 
 
 def test_a_trail_is_refused_on_another_recording() -> None:
     """The boxes of one recording on another one would leave its faces open."""
-    trail, frames = followed()
-    assert trail.begins_with(frames[0].image)
-    assert not trail.begins_with(recording(1)[0].image)
+    log, frames = followed()
+    assert log.begins_with(frames[0].image)
+    assert not log.begins_with(recording(1)[0].image)
     with pytest.raises(SfumatoError, match=r"frame 2 .* of another"):
-        list(trail.places([*frames[:2], *recording(1)[2:]]))
+        list(log.places([*frames[:2], *recording(1)[2:]]))
     with pytest.raises(SfumatoError, match=r"frame 4 .* of another"):
-        list(trail.places([*frames, frames[0]]))
+        list(log.places([*frames, frames[0]]))
 
 
 def test_a_box_around_faces_is_no_face() -> None:

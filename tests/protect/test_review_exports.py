@@ -13,29 +13,32 @@ import numpy as np
 import pytest
 from red_faces import HEIGHT, WIDTH, RedFaces
 
+from sfumato import protect
 from sfumato.body import Camera
 from sfumato.errors import SfumatoError
 from sfumato.media import open_video, read_image
 from sfumato.privacy import says_private
-from sfumato.protect._command import Order, Report, carry_out, dry_run_report
-from sfumato.protect._review_exports import Notes
-from sfumato.protect.avatar import Found, Known
+from sfumato.protect._command import CommandResult, Request, dry_run
+from sfumato.protect._review_exports import ReviewExports
+from sfumato.protect.avatar import Known, Scene
 
-NOTHING = Notes()
+NOTHING = ReviewExports()
 
 
-def run(source: Path, target: Path, notes: Notes = NOTHING, **changes: Any) -> Report:
+def run(
+    source: Path, target: Path, notes: ReviewExports = NOTHING, **changes: Any
+) -> CommandResult:
     settings = {"detector": RedFaces(blind=(4,)), "check": None} | changes.pop("settings", {})
-    order = Order(
+    order = Request(
         source=source,
         target=target,
         method=changes.pop("method", "blur"),
         settings=settings,
         codec="ffv1",
-        notes=notes,
+        exports=notes,
         **changes,
     )
-    return carry_out(order, None, lambda sentence: None)
+    return protect.run(order, None, lambda sentence: None)
 
 
 def pictures(path: Path) -> Any:
@@ -44,7 +47,9 @@ def pictures(path: Path) -> Any:
 
 
 def test_what_was_found_is_exported_reviewed_and_shown(face_video: Path, tmp_path: Path) -> None:
-    notes = Notes(*(tmp_path / n for n in ("sheet.png", "boxes.json", "masks.mkv", "review.json")))
+    notes = ReviewExports(
+        *(tmp_path / n for n in ("sheet.png", "boxes.json", "masks.mkv", "review.json"))
+    )
     report = run(face_video, tmp_path / "out" / "out.mkv", notes)
     assert read_image(tmp_path / "sheet.png").shape[1] > 4 * 320
     found = json.loads((tmp_path / "boxes.json").read_text())
@@ -70,7 +75,7 @@ def test_what_was_found_is_exported_reviewed_and_shown(face_video: Path, tmp_pat
 
 @pytest.mark.parametrize("way", ["boxes", "masks"])
 def test_corrections_come_back_exactly(face_video: Path, tmp_path: Path, way: str) -> None:
-    notes = Notes(export_boxes=tmp_path / "boxes.json", export_masks=tmp_path / "masks.mkv")
+    notes = ReviewExports(export_boxes=tmp_path / "boxes.json", export_masks=tmp_path / "masks.mkv")
     run(face_video, tmp_path / "out" / "one.mkv", notes)
     settings = {"import_boxes": str(tmp_path / "boxes.json")}
     if way == "masks":
@@ -93,44 +98,44 @@ def test_masks_of_people_whom_avatars_replace_are_exported_and_shown(
     for number, mask in enumerate(masks):
         mask[12:40, 8 + number : 20 + number] = True
     camera = Camera(WIDTH, HEIGHT, 60.0, np.eye(3), np.zeros(3))
-    settings = {"body": "procedural", "finder": Known(Found(masks, (), camera))}
-    notes = Notes(tmp_path / "sheet.png", tmp_path / "boxes.json", tmp_path / "masks.mkv")
-    order = Order(source=face_video, target=tmp_path / "out" / "a.mkv", method="avatar",
-                  settings=settings, codec="ffv1", notes=notes)  # fmt: skip
-    carry_out(order, None, lambda sentence: None)
+    settings = {"body": "procedural", "finder": Known(Scene(masks, (), camera))}
+    notes = ReviewExports(tmp_path / "sheet.png", tmp_path / "boxes.json", tmp_path / "masks.mkv")
+    order = Request(source=face_video, target=tmp_path / "out" / "a.mkv", method="avatar",
+                  settings=settings, codec="ffv1", exports=notes)  # fmt: skip
+    protect.run(order, None, lambda sentence: None)
     np.testing.assert_array_equal(pictures(tmp_path / "masks.mkv")[..., 0] > 127, masks)
     found = json.loads((tmp_path / "boxes.json").read_text())
     assert {each["image_id"] for each in found["annotations"]} == set(range(1, 13))
     assert read_image(tmp_path / "sheet.png").any()
     reviewed = replace(
-        order, target=tmp_path / "out" / "b.mkv", notes=Notes(review=tmp_path / "r.json")
+        order, target=tmp_path / "out" / "b.mkv", exports=ReviewExports(review=tmp_path / "r.json")
     )
     with pytest.raises(SfumatoError, match="export its masks"):
-        carry_out(reviewed, None, lambda sentence: None)
+        protect.run(reviewed, None, lambda sentence: None)
 
 
 def test_notes_need_somebody_to_look_for_and_one_recording(
     face_video: Path, tmp_path: Path
 ) -> None:
-    notes = Notes(preview=tmp_path / "sheet.png")
-    order = Order(
+    notes = ReviewExports(preview=tmp_path / "sheet.png")
+    order = Request(
         source=face_video,
         target=tmp_path / "out" / "a.mkv",
         method="edges",
         settings={},
-        notes=notes,
+        exports=notes,
     )
     with pytest.raises(SfumatoError, match="which does not"):
-        carry_out(order, None, lambda sentence: None)
-    folder = Order(
-        source=tmp_path, target=tmp_path / "out", method="blur", settings={}, notes=notes
+        protect.run(order, None, lambda sentence: None)
+    folder = Request(
+        source=tmp_path, target=tmp_path / "out", method="blur", settings={}, exports=notes
     )
     with pytest.raises(SfumatoError, match="got a folder"):
-        carry_out(folder, None, lambda sentence: None)
+        protect.run(folder, None, lambda sentence: None)
 
 
 def test_nothing_is_noted_when_nothing_is_released(face_video: Path, tmp_path: Path) -> None:
-    notes = Notes(preview=tmp_path / "sheet.png", export_masks=tmp_path / "masks.mkv")
+    notes = ReviewExports(preview=tmp_path / "sheet.png", export_masks=tmp_path / "masks.mkv")
     with pytest.raises(SfumatoError, match="frame 4"):
         run(face_video, tmp_path / "out" / "a.mkv", notes, settings={"on_miss": "fail"})
     assert {path.name for path in tmp_path.iterdir()} == {face_video.name, "out"}
@@ -138,26 +143,26 @@ def test_nothing_is_noted_when_nothing_is_released(face_video: Path, tmp_path: P
 
 
 def test_defaults_and_dry_runs_know_chains(tmp_path: Path) -> None:
-    order = Order(
+    order = Request(
         source=tmp_path / "none.mp4",
         target=tmp_path / "out.mp4",
         method="edges+laplace",
         settings={"epsilon": 1.0},
     )
-    report = dry_run_report(order)
+    report = dry_run(order)
     assert report.payload["promise"]["unit"] == "video"
     assert any("strictest" in line for line in report.lines)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_dry_run_says_when_it_cannot_measure(tmp_path: Path) -> None:
-    order = Order(
+    order = Request(
         source=tmp_path / "none.mp4",
         target=tmp_path / "out.mp4",
         method="external",
         settings={"command": "tool {input} {output}"},
     )
-    assert any("could not be measured" in line for line in dry_run_report(order).lines)
+    assert any("could not be measured" in line for line in dry_run(order).lines)
 
 
 @pytest.mark.parametrize("note", ["preview", "export_boxes", "export_masks", "review"])
@@ -176,13 +181,13 @@ def test_notes_are_private_and_lie_outside_the_release(
     ]
     for path in inside:
         with pytest.raises(SfumatoError, match="outside the folder of the release"):
-            run(face_video, target, Notes(**{note: path}))
+            run(face_video, target, ReviewExports(**{note: path}))
     (tmp_path / "linked").symlink_to(face_video)
     for path in (face_video, tmp_path / "linked"):
         with pytest.raises(SfumatoError, match="apart from the originals"):
-            run(face_video, target, Notes(**{note: path}), force=True)
+            run(face_video, target, ReviewExports(**{note: path}), force=True)
     assert list(target.parent.iterdir()) == []
-    run(face_video, target, Notes(**{note: tmp_path / "mine" / "deeper" / name}))
+    run(face_video, target, ReviewExports(**{note: tmp_path / "mine" / "deeper" / name}))
     assert stat.S_IMODE((tmp_path / "mine" / "deeper" / name).stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "mine" / "deeper").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "mine").stat().st_mode) == 0o700
@@ -209,15 +214,15 @@ def test_a_note_that_cannot_be_written_is_refused_before_anything_is_spent(
     def spend(promise: Any, run: str) -> Any:
         raise AssertionError("spent")
 
-    places = Notes(**{name: tmp_path / "mine" / path for name, path in notes.items()})
-    order = Order(
+    places = ReviewExports(**{name: tmp_path / "mine" / path for name, path in notes.items()})
+    order = Request(
         source=face_video,
         target=tmp_path / "out" / "a.mkv",
         method="blur",
         settings={"detector": RedFaces(), "check": None},
         codec="ffv1",
-        notes=places,
+        exports=places,
     )
     with pytest.raises(SfumatoError, match="Expected a"):
-        carry_out(order, spend, lambda sentence: None)
+        protect.run(order, spend, lambda sentence: None)
     assert not (tmp_path / "out").exists()
