@@ -25,7 +25,7 @@ _BOUND = (
 
 _ADD = "gradient = gradient.add_(noise, alpha=plan.noise_deviation)"
 _CLIPPED = "sums, norms = clipped_rows(model, self._loss, rows, clip_norm, self._speed)"
-_PIXELS = "pixels = prepare(_masked(record.x, mask), clips)"
+_PIXELS = "pixels = prepare(masked(record.x, mask), clips)"
 _TOO_LONG = "if not bool(norm.square() <= torch.finfo(gradient[0].dtype).max):"
 _COINS = "return np.flatnonzero(self._generator.random(self.count) < self.rate)"
 
@@ -224,7 +224,7 @@ MUTANTS = (
         "20",
         "tokens straddle the border (majority rule)",
         (
-            Patch("learn/views/_public_view.py", _PIXELS, "pixels = prepare(record.x, clips)"),
+            Patch("learn/views/_masked_pixels.py", _PIXELS, "pixels = prepare(record.x, clips)"),
             Patch(
                 "models/_video_vit.py",
                 "self.tokens, -1).all(2)",
@@ -238,7 +238,7 @@ MUTANTS = (
         "21",
         "attention over all tokens, private ones dropped after it",
         (
-            Patch("learn/views/_public_view.py", _PIXELS, "pixels = prepare(record.x, clips)"),
+            Patch("learn/views/_masked_pixels.py", _PIXELS, "pixels = prepare(record.x, clips)"),
             Patch(
                 "models/_video_vit.py",
                 "state = self.stem(clips if keep is None else (clips, keep))",
@@ -257,9 +257,9 @@ MUTANTS = (
         "normalised by statistics of all pixels",
         (
             Patch(
-                "learn/views/_public_view.py",
+                "learn/views/_masked_pixels.py",
                 _PIXELS,
-                "pixels = prepare(_masked(record.x, mask), clips) / float(1 + record.x.std())",
+                "pixels = prepare(masked(record.x, mask), clips) / float(1 + record.x.std())",
             ),
         ),
         _VIEW,
@@ -269,9 +269,10 @@ MUTANTS = (
         "resized before it was masked",
         (
             Patch(
-                "learn/views/_public_view.py",
+                "learn/views/_masked_pixels.py",
                 _PIXELS,
-                """pixels = prepare(record.x, clips)
+                """import torch
+        pixels = prepare(record.x, clips)
         seen = torch.from_numpy(mask).float()[None, None]
         near = nn.functional.interpolate(seen, pixels.shape[-3:])[0, 0]
         pixels = pixels * near""",

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from benchmarks.pose.fit import SIZE, predict, prepared
 from benchmarks.pose.grid import DP_METHODS, EPSILONS, PSI, Setting, Task, head_path
 from sfumato.data import LSP, draw_skeletons
-from sfumato.learn import Blur
+from sfumato.learn import BlurFeatures
 from sfumato.media import write_image
 
 Pixels = npt.NDArray[np.uint8]
@@ -41,7 +41,7 @@ def save_pictures(folder: str, task: Task, settings: Sequence[Setting]) -> None:
 def raw_and_psi(crops: Pixels) -> Pixels:
     """Three rows: as filmed, what is public here, and the published blur at this size."""
     scale = SIZE[0] / 256
-    blur = Blur(2 * round(25 * scale / 2) + 1, 10 * scale)
+    blur = BlurFeatures(2 * round(25 * scale / 2) + 1, 10 * scale)
     rows = (("raw (private)", crops), ("psi(x) (public)", np.stack([PSI(x) for x in crops])),
             ("published blur", np.stack([blur(x) for x in crops])))  # fmt: skip
     return np.vstack([_row(name, pictures) for name, pictures in rows])

@@ -14,12 +14,12 @@ import step_checks as checks
 from sfumato.data import ArrayRecords
 from sfumato.learn import (
     METHODS,
-    Blur,
+    BlurFeatures,
     LowFrequency,
     MaskedPixels,
     MethodError,
     OwnersError,
-    Pixelate,
+    PixelateFeatures,
     Plan,
     PlanError,
     Subspace,
@@ -189,7 +189,7 @@ def test_units_that_a_view_does_not_protect_are_refused(
 
 
 @pytest.mark.parametrize("relation", ["replace", "zero-out"])
-@pytest.mark.parametrize("view", [MaskedPixels(), PSI, Pixelate(4)])
+@pytest.mark.parametrize("view", [MaskedPixels(), PSI, PixelateFeatures(4)])
 def test_a_view_with_its_own_unit_is_accepted(view: Any, relation: str) -> None:
     method = "maskdp" if isinstance(view, MaskedPixels) else "feature"
     plan = plan_for(method, **{**BASE, "relation": relation}, public_view=view)
@@ -238,7 +238,7 @@ def test_plain_training_promises_nothing() -> None:
 
 
 def test_blur_carries_its_warning() -> None:
-    plan = plan_for("feature", **BASE, public_view=Blur())
+    plan = plan_for("feature", **BASE, public_view=BlurFeatures())
     assert "guarantee is empty" in str(plan.guarantee)
     assert "guarantee is empty" not in str(plan_for("feature", **BASE, public_view=PSI).guarantee)
 

@@ -2,7 +2,7 @@
 
 from sfumato.learn._checkpoint import CheckpointError
 from sfumato.learn._held_out import HeldOutError
-from sfumato.learn._methods import METHODS, PRESETS, Method, MethodError, Preset, plan_for
+from sfumato.learn._methods import METHODS, PRESETS, MethodError, Preset, TrainingMethod, plan_for
 from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule, Sgd
 from sfumato.learn._plan import Plan, PlanError
 from sfumato.learn._pose import PoseLoss, SkeletonFinder
@@ -29,26 +29,25 @@ from sfumato.learn.engine._validate import (
     ReducedLossError,
 )
 from sfumato.learn.views._feature_maps import (
-    FEATURE_MAPS,
-    Blur,
+    BlurFeatures,
     FeatureMap,
     FeatureMapError,
     Invertibility,
     LowFrequency,
-    Pixelate,
+    PixelateFeatures,
 )
+from sfumato.learn.views._masked_pixels import MaskedPixels
 from sfumato.learn.views._prepare import AsIs, Pictures, Preparation, PreparationError, VideoClips
-from sfumato.learn.views._public_view import BLANK, MaskedPixels, PublicView, ViewError, blanked
+from sfumato.learn.views._public_view import BLANK, PublicView, ViewError, blanked
 
 __all__ = [
     "BLANK",
-    "FEATURE_MAPS",
     "METHODS",
     "PRESETS",
     "Adam",
     "AsIs",
     "BatchNormError",
-    "Blur",
+    "BlurFeatures",
     "ChangingBufferError",
     "CheckpointError",
     "ConfigError",
@@ -60,7 +59,6 @@ __all__ = [
     "LossError",
     "LowFrequency",
     "MaskedPixels",
-    "Method",
     "MethodError",
     "MixedRecordsError",
     "ModelError",
@@ -68,7 +66,7 @@ __all__ = [
     "OptimizerError",
     "OwnersError",
     "Pictures",
-    "Pixelate",
+    "PixelateFeatures",
     "Plan",
     "PlanError",
     "PoseLoss",
@@ -96,6 +94,7 @@ __all__ = [
     "TrainConfig",
     "Training",
     "TrainingError",
+    "TrainingMethod",
     "VideoClips",
     "ViewError",
     "blanked",

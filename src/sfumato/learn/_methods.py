@@ -8,9 +8,7 @@ from typing import Any
 
 from sfumato.errors import SfumatoError
 from sfumato.learn._plan import Plan
-from sfumato.learn.views._feature_maps import FeatureMap
-from sfumato.learn.views._public_view import MaskedPixels
-from sfumato.privacy import Relation, Unit
+from sfumato.privacy import Relation, Unit, UnitKind
 
 
 class MethodError(SfumatoError):
@@ -18,11 +16,12 @@ class MethodError(SfumatoError):
 
 
 @dataclass(frozen=True)
-class Method:
+class TrainingMethod:
     """Which switches a method sets; further switches may be added where it leaves them open."""
 
     summary: str
-    view: type[MaskedPixels] | type[FeatureMap] | None = None
+    # the unit of the public view that belongs to the method
+    view: UnitKind | None = None
     clips: bool = False
     projector: bool = False
     person: bool = False
@@ -30,17 +29,19 @@ class Method:
     public: bool = True
 
 
-METHODS: dict[str, Method] = {
-    "dp-sgd": Method("clip every record's gradient, add noise"),
-    "multiclip": Method("several clips a record, averaged before clipping", clips=True),
-    "maskdp": Method("noise for private pixels only; public pixels train without", MaskedPixels),
-    "projected": Method("noise projected on a subspace of public gradients", projector=True),
-    "feature": Method("a many-to-one view of every record trains without noise", FeatureMap),
-    "feature-projective": Method("feature and projected together", FeatureMap, projector=True),
-    "person-dp-sgd": Method("clip everything of one person at once", person=True),
-    "sgd": Method("no noise and no promise: epsilon is infinite", private=False, public=False),
-    "public-only": Method("the public view alone: epsilon 0 at its unit, infinite for the record",
-                          MaskedPixels, private=False),
+METHODS: dict[str, TrainingMethod] = {
+    "dp-sgd": TrainingMethod("clip every record's gradient, add noise"),
+    "multiclip": TrainingMethod("several clips a record, averaged before clipping", clips=True),
+    "maskdp": TrainingMethod("noise for private pixels only; public pixels train without",
+                             UnitKind.MASKED_TOKENS),
+    "projected": TrainingMethod("noise projected on a subspace of public gradients", projector=True),
+    "feature": TrainingMethod("a many-to-one view of every record trains without noise",
+                              UnitKind.FEATURES),
+    "feature-projective": TrainingMethod("feature and projected together", UnitKind.FEATURES, projector=True),
+    "person-dp-sgd": TrainingMethod("clip everything of one person at once", person=True),
+    "sgd": TrainingMethod("no noise and no promise: epsilon is infinite", private=False, public=False),
+    "public-only": TrainingMethod("the public view alone: epsilon 0 at its unit, infinite for the record",
+                                  UnitKind.MASKED_TOKENS, private=False),
 }  # fmt: skip
 
 
@@ -62,18 +63,16 @@ def plan_for(method: str, **settings: Any) -> Plan:
             )
     elif kind.view is None and view is not None and not kind.public:
         raise MethodError(f"Expected no public view with {method}, got {view!r}.")
-    elif kind.view is not None and not isinstance(view, kind.view):
+    elif kind.view is not None and (view is None or view.unit.kind is not kind.view):
         raise MethodError(
-            f"Expected a public view of kind {kind.view.__name__} with {method}, got {view!r}."
+            f"Expected a public view of unit {kind.view.value} with {method}, got {view!r}."
         )
     if kind.clips and settings.get("clips", 1) < 2:
         raise MethodError("Expected at least 2 clips a record with multiclip, got fewer.")
     if kind.projector and settings.get("projector") is None:
         raise MethodError(f"Expected a projector with {method}, got none: pass Subspace(...).")
-    if isinstance(view, MaskedPixels):
-        settings.setdefault("unit", Unit.masked_tokens())
-    elif isinstance(view, FeatureMap):
-        settings.setdefault("unit", Unit.features(view.name))
+    if view is not None:
+        settings.setdefault("unit", view.unit)
     elif kind.person:
         settings.setdefault("unit", Unit.person())
     if kind.person and not str(settings.get("unit", "")).startswith("person"):

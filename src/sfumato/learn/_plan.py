@@ -13,8 +13,7 @@ from typing import Any
 from sfumato.errors import SfumatoError
 from sfumato.learn._projector import Subspace
 from sfumato.learn.engine._validate import LARGEST_CLIP_NORM, SMALLEST_CLIP_NORM
-from sfumato.learn.views._feature_maps import FeatureMap
-from sfumato.learn.views._public_view import MaskedPixels, PublicView
+from sfumato.learn.views._public_view import PublicView
 from sfumato.privacy import (
     Event,
     Gaussian,
@@ -132,18 +131,15 @@ class Plan:
                     "clipped at once, so state that."
                 )
         else:
-            fits = (
-                unit.kind is UnitKind.MASKED_TOKENS
-                if isinstance(view, MaskedPixels)
-                else unit == Unit.features(view.name)
-            )
-            if not fits:
-                wanted = (
-                    "masked-tokens" if isinstance(view, MaskedPixels) else f"features({view.name})"
-                )
+            if not isinstance(view, PublicView) or not view.unit.has_public_view:
                 raise PlanError(
-                    f"Expected unit {wanted} beside the public view, got {unit}: the view is shown "
-                    "without noise, so nothing larger is protected (R1)."
+                    f"Expected a PublicView whose unit leaves out what it shows, got {view!r}: "
+                    "a view is masked-tokens or features (R1)."
+                )
+            if unit != view.unit:
+                raise PlanError(
+                    f"Expected unit {view.unit} beside the public view, got {unit}: the view is "
+                    "shown without noise, so nothing larger is protected (R1)."
                 )
         unit.check(self.relation)
 
@@ -242,13 +238,10 @@ class Plan:
         if self.epsilon == 0:
             return "public-only training"
         parts = ["person-" if self.by_person else ""]
-        match view:
-            case None:
-                parts.append("projected dp-sgd" if self.projector else "dp-sgd")
-            case MaskedPixels():
-                parts.append("maskdp-sgd" + (" with projection" if self.projector else ""))
-            case _:
-                parts.append("feature-projective dp-sgd" if self.projector else "feature dp-sgd")
+        if view is None:
+            parts.append("projected dp-sgd" if self.projector else "dp-sgd")
+        else:
+            parts.append(view.mechanism(projected=self.projector is not None))
         if self.clips > 1:
             parts.append(f", {self.clips} clips a record")
         if self.as_published:
@@ -266,18 +259,16 @@ class Plan:
             said.append("every record names its one owner truthfully")
         elif self.unit.kind in {UnitKind.CLIP, UnitKind.VIDEO}:
             said.append(f"every record is one {self.unit.kind.value}")
-        if isinstance(self.public_view, MaskedPixels):
-            said.append("the masks were not computed from private pixels")
+        if self.public_view is not None:
+            said += self.public_view.assumptions
         return tuple(said)
 
     def _not_covered(self) -> tuple[str, ...]:
         said = ["settings, classes or checkpoints chosen by looking at private data"]
         if not self.by_person:
             said.append("people who own several records")
-        if isinstance(self.public_view, MaskedPixels):
-            said.append("whoever is visible in public pixels, and the silhouette that a mask shows")
-        if isinstance(self.public_view, FeatureMap) and self.public_view.warning:
-            said.append(self.public_view.warning)
+        if self.public_view is not None:
+            said += self.public_view.not_covered
         if self.delta > 1 / self.records:
             said.append("a delta above 1/records allows a rare full disclosure of one record")
         said.append("attacks on floating-point sampling of the noise")
@@ -301,7 +292,7 @@ class Plan:
             "clip_norm": "inf" if math.isinf(self.clip_norm) else self.clip_norm,
             "relation": self.relation.value,
             "unit": str(self.unit),
-            "public_view": None if view is None else repr(view),
+            "public_view": None if view is None else view.stored,
             "clips": self.clips,
             "projector": None if subspace is None else subspace.name,
             "as_published": self.as_published,

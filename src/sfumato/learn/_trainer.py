@@ -31,7 +31,6 @@ from sfumato.learn.engine._step import Operator, PrivateStep, units_of
 from sfumato.learn.engine._streams import Streams
 from sfumato.learn.engine._trunk import TrunkCache, open_trunk
 from sfumato.learn.engine._validate import trainable
-from sfumato.learn.views._feature_maps import FeatureMap, FeatureMapError
 from sfumato.learn.views._prepare import AsIs, Preparation
 from sfumato.privacy import SEEDED, Guarantee, NoGuarantee, Randomness, epsilon_of
 
@@ -220,13 +219,8 @@ def _check(plan: Plan, records: Records, checkpoint_every: int) -> None:
             f"Expected about epsilon {plan.epsilon:g} from noise that was calibrated to it, got "
             f"{promise.epsilon:g} from the accountant: nothing was trained. Please report this."
         )
-    if isinstance(plan.public_view, FeatureMap):
-        found = plan.public_view.invertibility(records[0].x.shape)
-        if found.kept >= 1 and plan.public_view.warning is None:
-            raise FeatureMapError(
-                f"Expected a public view that loses something, got {plan.public_view.name}, which "
-                f"{found.sentence} at this size: keep fewer coefficients or use larger blocks."
-            )
+    if plan.public_view is not None:
+        plan.public_view.check(records[0].x.shape)
 
 
 def _begin(

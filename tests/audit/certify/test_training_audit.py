@@ -10,7 +10,7 @@ import torch
 
 from sfumato.audit import AuditError, canary_run, check_training
 from sfumato.data import ArrayRecords
-from sfumato.learn import Blur, LowFrequency, MaskedPixels, Pixelate, Plan, Subspace
+from sfumato.learn import BlurFeatures, LowFrequency, MaskedPixels, PixelateFeatures, Plan, Subspace
 from sfumato.learn.engine import _noise as noise_module
 from sfumato.learn.engine import _step as step_module
 from sfumato.learn.engine._clipped import clipped_rows
@@ -109,9 +109,9 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "clips": {"clips": 3},
     "person": {"unit": "person(2)", "relation": "replace"},
     "projector": {"projector": subspace()},
-    "pixelate": lossy(Pixelate(4)),
+    "pixelate": lossy(PixelateFeatures(4)),
     "low frequency": lossy(LowFrequency(8, 16.0)),
-    "feature-projective": lossy(Pixelate(4)) | {"projector": subspace()},
+    "feature-projective": lossy(PixelateFeatures(4)) | {"projector": subspace()},
 }
 
 
@@ -164,7 +164,7 @@ def test_a_view_that_shows_more_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_plans_without_neighbours_are_refused() -> None:
     with pytest.raises(AuditError, match="share their view"):
-        canary_run(plan(**lossy(Blur())))
+        canary_run(plan(**lossy(BlurFeatures())))
     free = plan(epsilon=float("inf"))
     for audit in (canary_run, check_training):
         with pytest.raises(AuditError, match="noise"):

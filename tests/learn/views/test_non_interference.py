@@ -31,7 +31,6 @@ from sfumato.learn import (
 from sfumato.learn.engine._persons import mean_gradient
 from sfumato.learn.engine._streams import Streams
 from sfumato.learn.views import _prepare as prepare_module
-from sfumato.learn.views._public_view import public_input
 
 CLASSES = 3
 VIDEO = (
@@ -193,14 +192,14 @@ def test_the_public_view_and_its_gradient_ignore_private_values(name: str) -> No
     label = np.full((4, 3), 20.0, dtype=np.float32) if pose else 1
     loss = _pose_loss if pose else cross_entropy
     record, view = _record(shape, label), MaskedPixels()
-    seen = public_input(record, view, prepare, model, 1)
+    seen = view.public_input(record, prepare, model, 1)
     first = _gradient(model, loss, record, prepare, view)
     assert any(bool(part.any()) for part in first.values()), "a gradient of zeros shows nothing"
     changed = _others(record.x, record.mask)  # type: ignore[arg-type]
     for index, x in enumerate(changed):
         assert not np.array_equal(x, record.x, equal_nan=x.dtype != np.uint8)
         other = Record(x, label, record.mask)
-        again = public_input(other, view, prepare, model, 1)
+        again = view.public_input(other, prepare, model, 1)
         pairs = zip(again, seen) if isinstance(seen, tuple) else [(again, seen)]
         assert all(torch.equal(a, b) for a, b in pairs)
         if index and shape == VIDEO and name != "VideoViT":
@@ -216,10 +215,10 @@ def test_resizing_scaling_and_choosing_frames_carry_nothing_over(
 ) -> None:
     model, prepare = nn.Identity(), VideoClips(4, 16, 16, mean=0.5, deviation=0.1)
     record = _record(size, 0)
-    seen = public_input(record, MaskedPixels(), prepare, model, clips)
+    seen = MaskedPixels().public_input(record, prepare, model, clips)
     assert bool((seen != seen.flatten()[0]).any())
     for x in _others(record.x, record.mask):  # type: ignore[arg-type]
-        again = public_input(Record(x, 0, record.mask), MaskedPixels(), prepare, model, clips)
+        again = MaskedPixels().public_input(Record(x, 0, record.mask), prepare, model, clips)
         assert torch.equal(again, seen)
 
 
@@ -227,4 +226,4 @@ def test_crops_carry_no_mask_so_they_cannot_be_a_public_view_of_pixels() -> None
     """Pose crops resize before a mask could act; the view is refused instead of leaking."""
     crop = Record(np.zeros((64, 48, 3), np.uint8), np.zeros((14, 3), np.float32))
     with pytest.raises(ViewError, match="mask"):
-        public_input(crop, MaskedPixels(), AsIs(), nn.Identity(), 1)
+        MaskedPixels().public_input(crop, AsIs(), nn.Identity(), 1)

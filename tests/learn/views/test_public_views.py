@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from sfumato.data import ArrayRecords, Record
 from sfumato.learn import (
     AsIs,
-    Blur,
+    BlurFeatures,
     FeatureMap,
     LowFrequency,
     MaskedPixels,
-    Pixelate,
+    PixelateFeatures,
     Plan,
     Preparation,
     Speed,
@@ -27,7 +27,7 @@ from sfumato.learn import (
 )
 from sfumato.learn.engine._persons import mean_gradient
 from sfumato.learn.engine._streams import Streams
-from sfumato.learn.views._public_view import is_blank, private_input, public_input
+from sfumato.learn.views._public_view import is_blank
 from sfumato.models import VideoViT
 
 SHAPE = (12, 40, 36, 3)
@@ -102,7 +102,7 @@ def test_the_public_gradient_ignores_private_pixels(
 def test_the_private_view_does_see_private_pixels() -> None:
     for private in ("whole", "rest"):
         view = MaskedPixels(private)
-        seen = [private_input(r, view, CLIPS, _vit(), 1) for r in _recordings()]
+        seen = [view.private_input(r, CLIPS, _vit(), 1) for r in _recordings()]
         first, second = (s[0] if isinstance(s, tuple) else s for s in seen)
         assert not torch.equal(first, second)
 
@@ -143,10 +143,11 @@ def _resize_before_mask(record: Record, model: VideoViT) -> Tensor:
 def test_leaks_through_preprocessing_are_noticed(
     mistake: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sfumato.learn.engine import _streams
 
     monkeypatch.setattr(
-        _streams, "public_input", lambda record, view, prepare, model, clips: mistake(record, model)
+        MaskedPixels,
+        "public_input",
+        lambda view, record, prepare, model, clips: mistake(record, model),
     )
     model = _vit()
     one, other = (_public_gradient(r, model, MaskedPixels(), CLIPS) for r in _recordings())
@@ -180,10 +181,10 @@ def test_dropped_tokens_are_as_if_they_were_not_there() -> None:
 
 def test_a_view_of_masks_needs_masks() -> None:
     with pytest.raises(ViewError, match="mask"):
-        public_input(Record(np.zeros(SHAPE, np.uint8), 0), MaskedPixels(), CLIPS, _vit(), 1)
+        MaskedPixels().public_input(Record(np.zeros(SHAPE, np.uint8), 0), CLIPS, _vit(), 1)
     wrong = Record(np.zeros(SHAPE, np.uint8), 0, np.ones((2, 2, 2), dtype=bool))
     with pytest.raises(ViewError, match="shaped"):
-        public_input(wrong, MaskedPixels(), CLIPS, _vit(), 1)
+        MaskedPixels().public_input(wrong, CLIPS, _vit(), 1)
 
 
 def test_a_record_without_private_pixels_is_blank_for_the_private_stream() -> None:
@@ -197,7 +198,7 @@ def test_a_record_without_private_pixels_is_blank_for_the_private_stream() -> No
 # -- feature maps ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("psi", [LowFrequency(4, 16.0), Pixelate(8)])
+@pytest.mark.parametrize("psi", [LowFrequency(4, 16.0), PixelateFeatures(8)])
 @pytest.mark.parametrize("shape", [(3, 32, 24, 3), (32, 24, 3), (64, 6)])
 def test_many_pictures_share_one_view(psi: FeatureMap, shape: tuple[int, ...]) -> None:
     """A collision by construction: add a pattern that the map cannot see."""
@@ -215,7 +216,9 @@ def test_many_pictures_share_one_view(psi: FeatureMap, shape: tuple[int, ...]) -
         sign = idctn(spectrum, axes=axes, norm="ortho")
     other = (x.astype(np.float64) + 20 * sign).astype(np.float32)
     assert np.abs(other - x).max() > 5
-    np.testing.assert_allclose(psi(x), psi(other), atol=2.01 if isinstance(psi, Pixelate) else 1e-3)
+    np.testing.assert_allclose(
+        psi(x), psi(other), atol=2.01 if isinstance(psi, PixelateFeatures) else 1e-3
+    )
     assert psi.invertibility(shape).many_to_one
     assert psi.invertibility(shape).kept <= 0.2
     assert psi.warning is None
@@ -232,12 +235,12 @@ def test_the_public_coefficients_are_whole_numbers_and_decide_the_view() -> None
 
 
 def test_blur_is_invertible_and_says_so() -> None:
-    found = Blur().invertibility((256, 192, 3))
+    found = BlurFeatures().invertibility((256, 192, 3))
     assert not found.many_to_one
     # SOUNDNESS G5: cond 6.4e7 on 256 x 192 with reflected borders
     assert 1e7 < found.condition < 1e9
     assert "guarantee is empty" in found.sentence
-    assert Blur().warning is not None
+    assert BlurFeatures().warning is not None
 
 
 def test_blur_matches_opencv() -> None:
@@ -245,11 +248,11 @@ def test_blur_matches_opencv() -> None:
 
     x = np.random.default_rng(2).uniform(0, 255, (40, 30, 3))
     expected = cv2.GaussianBlur(x, (25, 25), 10, borderType=cv2.BORDER_REFLECT_101)
-    np.testing.assert_allclose(Blur()(x), expected, atol=1e-3)
+    np.testing.assert_allclose(BlurFeatures()(x), expected, atol=1e-3)
 
 
 def test_a_feature_gradient_depends_on_the_view_alone() -> None:
-    psi = Pixelate(4)
+    psi = PixelateFeatures(4)
     rng = np.random.default_rng(3)
     x = np.repeat(rng.integers(50, 200, (12, 10, 9, 3)), 4, axis=1).repeat(4, axis=2)
     swap = np.zeros(SHAPE, dtype=int)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.fft import dct
 from torch import nn
 
 from sfumato.audit.certify._epsilon import AuditError, LowerBound
@@ -22,9 +21,6 @@ from sfumato.audit.certify._worst_case_simulation import step_ratio
 from sfumato.data import ArrayRecords
 from sfumato.learn import (
     AsIs,
-    LowFrequency,
-    MaskedPixels,
-    Pixelate,
     Plan,
     PublicView,
     Speed,
@@ -32,7 +28,7 @@ from sfumato.learn import (
     cross_entropy,
 )
 from sfumato.learn.engine import PrivateStep, Streams, records_by_owner, units_of
-from sfumato.learn.views import BLANK
+from sfumato.learn.views import BLANK, Canaries
 from sfumato.privacy import Randomness, Relation
 
 # How far a canary's gradient lies beyond the clip norm; a public one must outshine the noise.
@@ -84,11 +80,12 @@ def canary_run(
         raise AuditError("Expected a plan with noise, got one without: there is nothing to refute.")
     source = randomness or Randomness()
     included = source.generator().random(canaries) < 0.5
-    directions = _directions(canaries, view)
+    made = _canaries(canaries, view)
+    directions = made.private
     if plan.projector is not None:
         public = ArrayRecords(_clipwise(directions, plan.clips), np.ones(canaries, dtype=np.int64))
         plan = replace(plan, projector=Subspace(public, rank=canaries, refresh=plan.steps))
-    data = _records(plan, included, directions)
+    data = _records(plan, included, made)
     owners = None
     if plan.by_person:
         owners = records_by_owner(data, most=plan.unit.max_records)
@@ -105,52 +102,42 @@ def canary_run(
         gradient = step.take().gradient["weight"].double().numpy() * plan.divisor / plan.clip_norm
         along = (gradient[0] - gradient[1]) / math.sqrt(2)
         seen = directions @ along
-        if shared_batch and isinstance(view, MaskedPixels):
-            present = np.abs(along[:canaries]) > 1e3 * sigma
+        if shared_batch and made.public is not None:
+            present = np.abs(made.public @ along) > 1e3 * sigma
             scores += np.where(present, step_ratio(seen, 1.0, sigma, away=away), 0.0)
         else:
             scores += step_ratio(seen, rate, sigma, away=away)
     return CanaryRun(included, scores, plan)
 
 
-def _directions(count: int, view: PublicView | None) -> npt.NDArray[np.float32]:
+def has_public_half(view: PublicView | None) -> bool:
+    """Whether the view shows a part of every record as it is."""
+    found = None if view is None else view.canary(1)
+    return found is not None and found.public is not None
+
+
+def _canaries(count: int, view: PublicView | None) -> Canaries:
     """One unit vector a canary, orthogonal to the others, that no public view shows."""
-    match view:
-        case None:
-            return np.eye(count, dtype=np.float32)
-        case MaskedPixels():
-            return np.eye(2 * count, dtype=np.float32)[count:]
-        case Pixelate():
-            # two pixels of a square against each other: its mean stays
-            rows = np.zeros((count, count * view.block), dtype=np.float32)
-            first = np.arange(count) * view.block
-            rows[np.arange(count), first] = math.sqrt(0.5)
-            rows[np.arange(count), first + 1] = -math.sqrt(0.5)
-            return rows
-        case LowFrequency():
-            waves = dct(np.eye(count + view.size), axis=0, norm="ortho")
-            return np.ascontiguousarray(waves[view.size :], dtype=np.float32)
-    raise AuditError(
-        f"Expected a public view that loses something, got {view.name}: it has no neighbours that "
-        "share their view, so there is nothing to attack."
-    )
+    if view is None:
+        return Canaries(np.eye(count, dtype=np.float32))
+    found = view.canary(count)
+    if found is None:
+        raise AuditError(
+            f"Expected a public view that loses something, got {view.name}: it has no neighbours "
+            "that share their view, so there is nothing to attack."
+        )
+    return found
 
 
-def _records(
-    plan: Plan, included: npt.NDArray[np.bool_], directions: npt.NDArray[np.float32]
-) -> ArrayRecords:
+def _records(plan: Plan, included: npt.NDArray[np.bool_], canaries: Canaries) -> ArrayRecords:
     """Canaries as loud rows along their directions, and what is public about them."""
-    count = len(included)
-    masked = isinstance(plan.public_view, MaskedPixels)
-    x = directions * np.float32((_LOUD if masked else _BEYOND) * plan.clip_norm)
+    count, mask = len(included), canaries.mask
+    x = canaries.private * np.float32((_BEYOND if mask is None else _LOUD) * plan.clip_norm)
     if plan.relation is Relation.REPLACE:
         x[~included] *= -1
-    mask = None
-    if masked:
-        # the public half of a canary shines without clipping; its private half is all that differs
-        x[np.arange(count), np.arange(count)] = _LOUD * plan.clip_norm
-        mask = np.zeros(x.shape, dtype=bool)
-        mask[:, :count] = True
+    if canaries.public is not None:
+        # the public half of a canary is never clipped; its private half is all that differs
+        x += canaries.public * np.float32(_LOUD * plan.clip_norm)
     rows = np.arange(count)
     if plan.relation is Relation.ADD_REMOVE:
         rows = rows[included]

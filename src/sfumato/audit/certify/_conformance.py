@@ -16,23 +16,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy import stats
-from scipy.fft import dct, idct
 from torch import Tensor, nn
 
 from sfumato.audit.certify._epsilon import AuditError
-from sfumato.data import ArrayRecords, Records, Subset
+from sfumato.data import ArrayRecords, Record, Records, Subset
 from sfumato.learn import (
     AsIs,
-    Blur,
-    FeatureMap,
-    LowFrequency,
-    Pixelate,
     Plan,
+    PublicView,
     Speed,
     Subspace,
     cross_entropy,
 )
 from sfumato.learn.engine import PoissonSampler, PrivateStep, Streams, records_by_owner, units_of
+from sfumato.learn.views import Canaries
 from sfumato.privacy import Randomness, Unit
 
 # A sound mechanism raises an alarm in one audit out of a million.
@@ -67,8 +64,9 @@ def check_training(plan: Plan, *, randomness: Randomness | None = None) -> list[
         found.append(_projection(plain, source))
     if plan.public_view is not None:
         found.append(_two_streams(shared, source))
-        if not isinstance(plan.public_view, Blur):
-            found.append(_public_view(plain, source))
+        neighbours = plan.public_view.canary(_SIZE // 2)
+        if neighbours is not None:
+            found.append(_public_view(plain, plan.public_view, neighbours, source))
     return found
 
 
@@ -89,7 +87,8 @@ class _Silence:
 
 def _step(plan: Plan, records: Records, source: Randomness, *, silent: bool = False) -> PrivateStep:
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(_SIZE, _HIDDEN), nn.Tanh(), nn.Linear(_HIDDEN, _CLASSES))
+    size = records[0].x.shape[-1]
+    model = nn.Sequential(nn.Linear(size, _HIDDEN), nn.Tanh(), nn.Linear(_HIDDEN, _CLASSES))
     owners = records_by_owner(records, most=plan.unit.max_records) if plan.by_person else None
     step = PrivateStep(
         model, cross_entropy, plan, Streams(model, records, plan, AsIs()),
@@ -257,40 +256,37 @@ def _two_streams(plan: Plan, source: Randomness) -> Finding:
     return Finding("independence of the two streams", fine, f"correlation {correlation:.4f}")
 
 
-def _public_view(plan: Plan, source: Randomness) -> Finding:
+def _public_view(plan: Plan, view: PublicView, neighbours: Canaries, source: Randomness) -> Finding:
     """Private values may change as they like: the public gradient stays bit-identical."""
-    generator, view = source.generator(), plan.public_view
-    data = _wild(1, generator)
-    mask = np.zeros(data.x.shape, dtype=bool)
-    mask[:, : _SIZE // 2] = True
-    if isinstance(view, FeatureMap):
-        data, other = _same_view(view, generator)
-    else:
-        other = np.where(mask, data.x, generator.standard_normal(data.x.shape).astype(np.float32))
+    check, generator, found = "non-interference of the public view", source.generator(), []
     small = replace(plan, records=1, batch=1)
-    found = []
-    for x in (data.x, other):
-        step = _step(small, ArrayRecords(x, data.y, mask=mask), source, silent=True)
+    pair = _same_view(view, neighbours, generator)
+    if pair is None:
+        detail = "its canaries change what it shows, in every one of 100 pairs"
+        return Finding(check, False, detail)
+    for record in pair:
+        mask = None if record.mask is None else record.mask[None]
+        data = ArrayRecords(record.x[None], np.zeros(1, dtype=np.int64), mask=mask)
+        step = _step(small, data, source, silent=True)
         step._private = _Always(np.arange(0))  # type: ignore[assignment]
         found.append(_flat(step))
     same = torch.equal(*found) and bool(found[0].any())
-    return Finding("non-interference of the public view", same, "public gradients bit for bit")
+    return Finding(check, same, "public gradients bit for bit")
 
 
-def _same_view(view: FeatureMap, generator: np.random.Generator) -> tuple[ArrayRecords, Any]:
-    """A record and another one with the same features: what the map loses is drawn anew."""
+def _same_view(
+    view: PublicView, neighbours: Canaries, generator: np.random.Generator
+) -> tuple[Record, Record] | None:
+    """Two records with the same public view, different where it does not see; None if it always does.
+
+    Drawn again where a value lies so near to a rounding border that the change crosses it.
+    """
+    mask = None if neighbours.mask is None else neighbours.mask[0]
     for _ in range(100):
-        first = generator.uniform(0, 255, _SIZE).round().astype(np.float32)
-        change = generator.standard_normal(_SIZE) * 20
-        # what the map keeps of the change is taken out of it again
-        kept = dct(change, norm="ortho") if isinstance(view, LowFrequency) else None
-        if kept is not None:
-            kept[: view.size] = 0  # type: ignore[attr-defined]
-            change = idct(kept, norm="ortho")
-        elif isinstance(view, Pixelate):
-            for start in range(0, _SIZE, view.block):
-                change[start : start + view.block] -= change[start : start + view.block].mean()
-        second = (first + change).astype(np.float32)
-        if np.array_equal(view(first), view(second)) and not np.array_equal(first, second):
-            return ArrayRecords(first[None], np.zeros(1, dtype=np.int64)), second[None]
-    raise AuditError(f"Expected neighbours that share the view {view.name}, found none.")
+        first = generator.uniform(0, 255, neighbours.private.shape[1:]).astype(np.float32)
+        change = 20 * generator.standard_normal(len(neighbours.private)) @ neighbours.private
+        pair = [Record(x.astype(np.float32), 0, mask) for x in (first, first + change)]
+        shown = [view.public_input(each, AsIs(), nn.Identity(), 1) for each in pair]
+        if torch.equal(*shown) and not np.array_equal(pair[0].x, pair[1].x):
+            return pair[0], pair[1]
+    return None

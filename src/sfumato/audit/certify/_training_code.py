@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,7 +10,9 @@ import numpy as np
 
 from sfumato.audit.certify._epsilon import AuditError
 from sfumato.data import ArrayRecords
-from sfumato.learn import FEATURE_MAPS, METHODS, FeatureMap, MaskedPixels, Plan, Subspace
+from sfumato.errors import SfumatoError
+from sfumato.learn import METHODS, Plan, Subspace
+from sfumato.learn.views import view_of_unit
 from sfumato.privacy import (
     Card,
     Event,
@@ -48,7 +49,7 @@ class TrainingCode:
 
     @property
     def canaries(self) -> int:
-        slow = self.plan.by_person or isinstance(self.plan.public_view, FeatureMap)
+        slow = self.plan.unit.kind in {UnitKind.PERSON, UnitKind.FEATURES}
         return _FEW_CANARIES if slow else _CANARIES
 
     @property
@@ -98,11 +99,10 @@ def _unit(promise: Guarantee) -> Any:
 
 def _switches(promise: Guarantee, card: Card | None) -> dict[str, Any]:
     """Public view, clips and projector as the card says."""
-    found: dict[str, Any] = {}
-    if promise.unit.kind is UnitKind.MASKED_TOKENS:
-        found["public_view"] = MaskedPixels(private="rest")
-    elif promise.unit.kind is UnitKind.FEATURES:
-        found["public_view"] = _feature_map(promise.unit.view or "")
+    try:
+        found: dict[str, Any] = {"public_view": view_of_unit(promise.unit)}
+    except SfumatoError as error:
+        raise AuditError(f"{error} The card's unit is {promise.unit}.") from None
     if card is None:
         return found
     found["clips"] = int(card.settings.get("clips", 1))
@@ -111,14 +111,3 @@ def _switches(promise: Guarantee, card: Card | None) -> dict[str, Any]:
         # the canaries bring public records of their own; this one only turns the switch
         found["projector"] = Subspace(ArrayRecords(np.zeros((1, 1)), np.zeros(1)), rank=1)
     return found
-
-
-def _feature_map(name: str) -> FeatureMap:
-    """Read what a map's ``name`` writes: ``pixelate block=16``."""
-    kind, *settings = name.split()
-    pairs = [re.fullmatch(r"(\w+)=([\d.e+-]+)", setting) for setting in settings]
-    if kind not in FEATURE_MAPS or any(pair is None for pair in pairs):
-        raise AuditError(f"Expected one of sfumato's feature maps, got {name!r}.")
-    numbers = {pair[1]: float(pair[2]) for pair in pairs if pair is not None}
-    whole = {"size", "block"}
-    return FEATURE_MAPS[kind](**{k: int(v) if k in whole else v for k, v in numbers.items()})

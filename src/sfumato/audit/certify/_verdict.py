@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.audit.certify._canary import canary_run
+from sfumato.audit.certify._canary import canary_run, has_public_half
 from sfumato.audit.certify._conformance import Finding, check_training
 from sfumato.audit.certify._epsilon import (
     AuditError,
@@ -22,7 +22,6 @@ from sfumato.audit.certify._release_code import check_release, release_scores, s
 from sfumato.audit.certify._training_code import TrainingCode, training_code
 from sfumato.audit.certify._worst_case_simulation import affordable_trials, simulated_scores
 from sfumato.files import parse_json, write_json, write_text
-from sfumato.learn import MaskedPixels
 from sfumato.privacy import (
     Card,
     CardFor,
@@ -288,7 +287,7 @@ def _train(verdict: Verdict, code: TrainingCode, confidence: float) -> None:
         verdict.findings += check_training(code.plan)
     bound = canary_run(code.plan, canaries=code.canaries).lower_bound(confidence)
     verdict.attacks.append(Attack(code.target, code.limit, bound))
-    if isinstance(code.plan.public_view, MaskedPixels) and not code.plan.as_published:
+    if has_public_half(code.plan.public_view) and not code.plan.as_published:
         alone = canary_run(code.plan, canaries=code.canaries, shared_batch=False)
         target = f"{code.target}, private stream alone"
         verdict.attacks.append(Attack(target, code.limit, alone.lower_bound(confidence)))

@@ -31,9 +31,9 @@ from sfumato.learn.config._schema import ConfigError, DataConfig, TrainConfig
 from sfumato.learn.config._synthetic import moving_squares
 from sfumato.learn.engine._routes import Loss
 from sfumato.learn.engine._speed import Speed
-from sfumato.learn.views._feature_maps import Blur, FeatureMap, LowFrequency, Pixelate
 from sfumato.learn.views._prepare import Pictures, VideoClips
-from sfumato.learn.views._public_view import MaskedPixels, PublicView
+from sfumato.learn.views._public_view import PublicView
+from sfumato.learn.views._registry import make_view
 from sfumato.models import VideoViT, load_weights, mvit_b, mvit_v2_s, select
 
 
@@ -134,22 +134,7 @@ def public_view(config: TrainConfig) -> PublicView | None:
     asked = config.view
     if asked is None:
         return None
-    if asked.kind == "masked-pixels":
-        return MaskedPixels(asked.private)
-    settings = {
-        name: getattr(asked, name)
-        for name in ("size", "step", "block", "sigma")
-        if getattr(asked, name) is not None
-    }
-    kinds: dict[str, type[FeatureMap]] = {
-        "low-frequency": LowFrequency, "pixelate": Pixelate, "blur": Blur,
-    }  # fmt: skip
-    try:
-        return kinds[asked.kind](**settings)
-    except TypeError:
-        raise ConfigError(
-            f"Expected settings of view {asked.kind}, got {', '.join(settings)}."
-        ) from None
+    return make_view(asked.kind, asked.settings)
 
 
 def subspace(config: TrainConfig) -> Subspace | None:

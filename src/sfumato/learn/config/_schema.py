@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from sfumato.errors import SfumatoError
 from sfumato.learn._methods import METHODS, PRESETS
+from sfumato.learn.views._registry import make_view
 from sfumato.models import POSE_BACKBONES
 from sfumato.settings import Count, Seed, Settings, parse_file, parse_value, shown, validated
 
@@ -40,14 +41,21 @@ class DataConfig(Settings):
 
 
 class ViewConfig(Settings):
-    """What trains without noise."""
+    """What trains without noise; beside ``kind`` stand the settings of that view."""
 
-    kind: Literal["masked-pixels", "low-frequency", "pixelate", "blur"]
-    private: Literal["whole", "rest"] = "whole"
-    size: Pixels | None = None
-    step: Annotated[float, Field(gt=0, le=10**6)] | None = None
-    block: Pixels | None = None
-    sigma: Annotated[float, Field(gt=0, le=10**4)] | None = None
+    model_config = ConfigDict(extra="allow")
+
+    kind: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Without what former versions wrote of other views."""
+        given = {
+            name: value for name, value in (self.model_extra or {}).items() if value is not None
+        }
+        if self.kind != "masked-pixels" and given.get("private") == "whole":
+            del given["private"]
+        return given
 
 
 class ProjectorConfig(Settings):
@@ -192,6 +200,8 @@ def parse_config(values: dict[str, Any]) -> TrainConfig:
             "Expected model.weights with model.weights_saw, got none: there is nothing that it "
             "could speak of."
         )
+    if config.view is not None:
+        make_view(config.view.kind, config.view.settings)
     if config.method not in METHODS:
         raise ConfigError(f"Expected a method out of {', '.join(METHODS)}, got {config.method!r}.")
     return config

@@ -16,7 +16,7 @@ from sfumato.learn._plan import Plan
 from sfumato.learn.engine._routes import Rows
 from sfumato.learn.engine._trunk import TrunkCache
 from sfumato.learn.views._prepare import Preparation
-from sfumato.learn.views._public_view import is_blank, private_input, public_input, stack
+from sfumato.learn.views._public_view import is_blank, stack
 
 
 class Streams:
@@ -81,13 +81,15 @@ class Streams:
         return self._cache.keep(index, view, load, compute)
 
     def _private(self, record: Record) -> Any:
-        plan = self._plan
-        return private_input(record, plan.public_view, self._prepare, self._model, plan.clips)
+        view, clips = self._plan.public_view, self._plan.clips
+        if view is None:
+            return self._prepare(record.x, clips)
+        return view.private_input(record, self._prepare, self._model, clips)
 
     def _public(self, record: Record) -> Any:
         view = self._plan.public_view
         assert view is not None
-        return public_input(record, view, self._prepare, self._model, self._plan.clips)
+        return view.public_input(record, self._prepare, self._model, self._plan.clips)
 
     def _record(self, index: int) -> Record:
         if self._last is None or self._last[0] != index:

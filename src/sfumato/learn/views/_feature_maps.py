@@ -7,18 +7,24 @@ it is hard to invert: each says how much it keeps and whether two different reco
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import cv2
 import numpy as np
 import numpy.typing as npt
-from scipy.fft import dctn, idctn
+from pydantic import Field
+from scipy.fft import dct, dctn, idctn
+from torch import nn
 
+from sfumato.data import Record
 from sfumato.errors import SfumatoError
+from sfumato.learn.views._prepare import Preparation
+from sfumato.learn.views._public_view import Canaries, PublicView
 
 Array = npt.NDArray[Any]
+Pixels = Annotated[int, Field(ge=1, le=4096)]
 
 
 class FeatureMapError(SfumatoError):
@@ -49,19 +55,35 @@ class Invertibility:
 
 
 @dataclass(frozen=True)
-class FeatureMap(ABC):
-    """Base of the closed set of maps: ``psi(x)`` has the shape and type of ``x``."""
-
-    kind: ClassVar[str] = ""
-
-    @property
-    @abstractmethod
-    def name(self) -> str: ...
+class FeatureMap(PublicView):
+    """A view of pictures that stays a picture: ``psi(x)`` has the shape and type of ``x``."""
 
     @property
     def warning(self) -> str | None:
         """What the card must say about this map, if anything."""
         return None
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        return () if self.warning is None else (self.warning,)
+
+    @property
+    def stored(self) -> str:
+        # plans were stored before the classes got the ending Features
+        return repr(self).replace("Features(", "(", 1)
+
+    def public_input(
+        self, record: Record, prepare: Preparation, model: nn.Module, clips: int
+    ) -> Any:
+        return prepare(self(record.x), clips)
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        found = self.invertibility(shape)
+        if found.kept >= 1 and self.warning is None:
+            raise FeatureMapError(
+                f"Expected a public view that loses something, got {self.name}, which "
+                f"{found.sentence} at this size: keep fewer coefficients or use larger blocks."
+            )
 
     def __call__(self, x: Array) -> Array:
         axes = _picture_axes(x)
@@ -85,8 +107,8 @@ class LowFrequency(FeatureMap):
     The default. Neighbours are all records with the same kept, rounded coefficients.
     """
 
-    size: int = 8
-    step: float = 16.0
+    size: Pixels = 8
+    step: Annotated[float, Field(gt=0, le=10**6)] = 16.0
     kind: ClassVar[str] = "low-frequency"
 
     def __post_init__(self) -> None:
@@ -98,6 +120,11 @@ class LowFrequency(FeatureMap):
     @property
     def name(self) -> str:
         return f"low-frequency size={self.size} step={self.step:g}"
+
+    def canary(self, count: int) -> Canaries:
+        """Waves of higher frequencies than the map keeps."""
+        waves = dct(np.eye(count + self.size), axis=0, norm="ortho")
+        return Canaries(np.ascontiguousarray(waves[self.size :], dtype=np.float32))
 
     def coefficients(self, x: Array) -> Array:
         """What is public: whole numbers, the rounded coefficients."""
@@ -122,10 +149,10 @@ class LowFrequency(FeatureMap):
 
 
 @dataclass(frozen=True)
-class Pixelate(FeatureMap):
+class PixelateFeatures(FeatureMap):
     """Means over square blocks, rounded: strong pixelation."""
 
-    block: int = 16
+    block: Pixels = 16
     kind: ClassVar[str] = "pixelate"
 
     def __post_init__(self) -> None:
@@ -135,6 +162,14 @@ class Pixelate(FeatureMap):
     @property
     def name(self) -> str:
         return f"pixelate block={self.block}"
+
+    def canary(self, count: int) -> Canaries:
+        """Two pixels of a block against each other: its mean stays."""
+        rows = np.zeros((count, count * self.block), dtype=np.float32)
+        first = np.arange(count) * self.block
+        rows[np.arange(count), first] = math.sqrt(0.5)
+        rows[np.arange(count), first + 1] = -math.sqrt(0.5)
+        return Canaries(rows)
 
     def _apply(self, x: Array, axes: tuple[int, ...]) -> Array:
         for axis in axes:
@@ -153,11 +188,11 @@ class Pixelate(FeatureMap):
 
 
 @dataclass(frozen=True)
-class Blur(FeatureMap):
+class BlurFeatures(FeatureMap):
     """Gaussian blur as published: an invertible linear map, offered with its warning."""
 
-    size: int = 25
-    sigma: float = 10.0
+    size: Pixels = 25
+    sigma: Annotated[float, Field(gt=0, le=10**4)] = 10.0
     kind: ClassVar[str] = "blur"
 
     def __post_init__(self) -> None:
@@ -169,6 +204,9 @@ class Blur(FeatureMap):
     @property
     def name(self) -> str:
         return f"blur size={self.size} sigma={self.sigma:g}"
+
+    def canary(self, count: int) -> None:
+        return None
 
     @property
     def warning(self) -> str:
@@ -216,8 +254,3 @@ def _picture_axes(x: Array) -> tuple[int, ...]:
         f"Expected video (T, H, W, C), an image (H, W, C) or a window (time, channels), "
         f"got {x.ndim} axes."
     )
-
-
-FEATURE_MAPS: dict[str, type[FeatureMap]] = {
-    kind.kind: kind for kind in (LowFrequency, Pixelate, Blur)
-}
