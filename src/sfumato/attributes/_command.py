@@ -174,7 +174,6 @@ def carry_out(
         card.write(order.target, force=order.force)
     lines = [
         f"Wrote {len(data.records)} records ({written} as files) to {order.target} and its card.",
-        str(promise),
     ]
     if order.state is None and method.memory.scope != "never":
         lines.append(
