@@ -7,7 +7,8 @@ from pathlib import Path
 import typer
 
 from benchmarks import A_LOOK, TABLES, keep_whole, publish
-from sfumato.cli._output import FORCE, JSON, emit
+from sfumato.cli._output import emit
+from sfumato.cli._verb import verb
 from sfumato.cli.main import run
 from sfumato.errors import SfumatoError
 from sfumato.settings import checked, parse_pairs, schema_of, shown
@@ -15,7 +16,7 @@ from sfumato.settings import checked, parse_pairs, schema_of, shown
 app = typer.Typer(help="The papers' tables and the speed tables.")
 
 
-@app.command()
+@verb(app)
 def bench(
     table: str = typer.Argument("", help=f"One of: {', '.join(TABLES)}."),
     options: list[str] = typer.Argument(None, help="Options of the table, as name=value."),
@@ -25,8 +26,9 @@ def bench(
     quick: bool = typer.Option(
         False, "--quick", help="A look: little of everything, to see that it runs."
     ),
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Run one table (or all) and print it."""
     if table not in TABLES:

@@ -8,8 +8,9 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
 
@@ -21,6 +22,10 @@ class SfumatoError(Exception):
     """
 
 
+class UsageMistakeError(SfumatoError):
+    """A command line that says something else than was meant; the exit code tells it apart."""
+
+
 class MissingExtraError(SfumatoError):
     """A capability whose optional dependency is not installed."""
 
@@ -29,6 +34,13 @@ class MissingExtraError(SfumatoError):
             f"{purpose} needs the package {package!r}, which is not installed: "
             f"run pip install 'sfumato[{extra}]'."
         )
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about ``word``: the most similar of what is known, or all of it."""
+    names = list(known)
+    near = get_close_matches(word.lower(), names, n=1, cutoff=0.6)
+    return f": did you mean {near[0]}?" if near else f": there are {', '.join(names)}."
 
 
 _REFUSALS = {

@@ -7,12 +7,13 @@ our marker, whose lock nobody holds, is ever removed.
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import hashlib
 import json
 import math
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,11 +22,18 @@ from typing import Any
 
 from sfumato.errors import SfumatoError
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 _CHUNK = 1 << 20
 _MARKER = ".made-by-sfumato"
 _MARKED = b"sfumato makes an output here; the next run on the same output removes what is left.\n"
 _SLOTS = 16  # places beside one target that runs at the same time take in turn
 _WORK = "work"
+_FAR = 1 << 30
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 class OutputExistsError(SfumatoError):
@@ -78,6 +86,29 @@ def _same_file(one: Path, other: Path) -> bool:
         return one.resolve() == other.resolve()
 
 
+def lock_file(handle: int) -> None:
+    """Hold an open file until it is closed; ``BlockingIOError`` where somebody else does."""
+    if sys.platform == "win32":
+        before = os.lseek(handle, 0, os.SEEK_CUR)
+        os.lseek(
+            handle, _FAR, os.SEEK_SET
+        )  # such a lock forbids reading: it lies beyond the content
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            raise BlockingIOError(errno.EAGAIN, "locked by another process") from None
+        finally:
+            os.lseek(handle, before, os.SEEK_SET)
+    else:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def for_owner_only(handle: int) -> None:
+    """Let nobody else read an open file, where the system has such rights."""
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, 0o600)
+
+
 @contextmanager
 def staging_folder(target: str | os.PathLike[str]) -> Iterator[Path]:
     """A folder for the owner only, on the file system of ``target``, removed in the end.
@@ -113,12 +144,14 @@ def _claim(target: Path) -> tuple[Path, int]:
 
 def _mark(folder: Path) -> int:
     """Put a locked marker into ``folder``; it bears its name only once the lock is held."""
-    unnamed = folder / f"{_MARKER}.new"
+    # Windows renames no open file: there the marker bears its name a moment too early
+    unnamed = folder / (_MARKER if sys.platform == "win32" else f"{_MARKER}.new")
     lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     with suppress(OSError):  # a file system without locks: nobody will ever take this for dead
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(lock)
     os.write(lock, _MARKED)
-    os.rename(unnamed, folder / _MARKER)
+    if unnamed.name != _MARKER:
+        os.rename(unnamed, folder / _MARKER)
     return lock
 
 
@@ -128,11 +161,11 @@ def _lock_of_dead(folder: Path) -> int | None:
     if folder.is_symlink():
         return None
     try:
-        lock = os.open(marker, os.O_RDWR | os.O_NOFOLLOW)
+        lock = os.open(marker, os.O_RDWR | NO_FOLLOW)
     except OSError:
         return None
     with suppress(OSError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(lock)
         still_there = os.path.samestat(os.fstat(lock), os.stat(marker, follow_symlinks=False))
         if still_there and os.read(lock, len(_MARKED)) == _MARKED:
             return lock
@@ -142,10 +175,13 @@ def _lock_of_dead(folder: Path) -> int | None:
 
 def _remove(folder: Path, lock: int) -> None:
     shutil.rmtree(folder / _WORK, ignore_errors=True)
+    if sys.platform == "win32":  # which removes no open file
+        os.close(lock)
     with suppress(OSError):
         (folder / _MARKER).unlink()
         folder.rmdir()
-    os.close(lock)
+    if sys.platform != "win32":
+        os.close(lock)
 
 
 @contextmanager

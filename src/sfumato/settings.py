@@ -39,6 +39,8 @@ from pydantic import (
     field_validator,
 )
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticOmit
 
 from sfumato.errors import SfumatoError
 
@@ -244,6 +246,30 @@ def checked(
     """The values that were given, each as its type has it; defaults are left to the receiver."""
     made = validated(schema, given, of, error)
     return {name: getattr(made, name) for name in given}
+
+
+class _TypedValues(GenerateJsonSchema):
+    """Leaves out what only Python code can pass: an editor shows what can be typed."""
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> Any:
+        raise PydanticOmit
+
+
+def one_of_schemas(choice: str, schemas: Mapping[str, type[Settings]]) -> dict[str, Any]:
+    """JSON schema of an object that names its ``choice`` and holds the settings of that one."""
+    shapes = []
+    for name, schema in schemas.items():
+        shape = schema.model_json_schema(schema_generator=_TypedValues)
+        required = [choice, "settings"] if shape.get("required") else [choice]
+        shapes.append(
+            {"properties": {choice: {"const": name}, "settings": shape}, "required": required}
+        )
+    return {
+        "type": "object",
+        "properties": {choice: {"enum": list(schemas)}, "settings": {"type": "object"}},
+        "required": [choice],
+        "oneOf": shapes,
+    }
 
 
 # -- words -------------------------------------------------------------------------------------

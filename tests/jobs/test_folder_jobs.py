@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from job_works import copy_reversed
 from rich.console import Console
+from sfumato.jobs._progress import Bar
 
 from sfumato.errors import SfumatoError
 from sfumato.files import sha256
 from sfumato.jobs import Item, JobReport, Standing, dataset_items, run_job
-from sfumato.jobs._progress import Bar
 from sfumato.jobs._run import Start
 from sfumato.media import MediaError
 

@@ -167,7 +167,6 @@ def run(
         card.write(request.target, force=request.force)
     lines = [
         f"Wrote {len(data.records)} records ({written} as files) to {request.target} and its card.",
-        str(promise),
     ]
     if request.state is None and method.memory.scope != "never":
         lines.append(

@@ -1,23 +1,27 @@
-"""What every verb prints: words for people, or one JSON object for machines."""
+"""What every verb prints: words for people, or one JSON object for machines; and the progress bar."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, RenderableType
+from rich.markup import escape
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from sfumato.privacy import Guarantee, NoGuarantee
+    from sfumato.progress import Step
 
 _NARROWEST, _USUAL_WIDTH = 20, 80
-JSON = typer.Option(False, "--json", help="Print one JSON object instead of words.")
-FORCE = typer.Option(False, "--force", help="Replace outputs that are already there.")
-DRY_RUN = typer.Option(
-    False, "--dry-run", help="Say what would be done and what it proves; read nothing private."
-)
 
 
 def shown_path(path: Path) -> str:
@@ -32,8 +36,10 @@ def finite(value: float | None) -> float | None:
     return value
 
 
-def console() -> Console:
-    made = Console(highlight=False, soft_wrap=True)
+def console(*, stderr: bool = False) -> Console:
+    """Whole words on a terminal; whole lines for whoever reads them from a file or a pipe."""
+    made = Console(highlight=False, stderr=stderr)
+    made.soft_wrap = not made.is_terminal
     if made.width < _NARROWEST:
         # COLUMNS=0, as some schedulers set it, would print nothing at all
         made.width = _USUAL_WIDTH
@@ -53,3 +59,84 @@ def emit(
     out = console()
     for part in words:
         out.print(part)
+
+
+def ending(done: str, not_safe: str, then: str) -> list[str]:
+    """The last three lines of every run: done, what is not safe and why, the next command."""
+    rows = (("green", "Done", done), ("yellow", "Not safe", not_safe), ("cyan", "Next", then))
+    return [f"[{colour}]{title + ':':<9}[/] {escape(words)}" for colour, title, words in rows]
+
+
+def not_safe(promise: Guarantee | NoGuarantee) -> str:
+    """What a promise leaves open, in one line; all of it stands on the card."""
+    from sfumato.privacy import NoGuarantee, format_epsilon
+
+    if isinstance(promise, NoGuarantee):
+        return f"nothing is proven. {promise.reason}"
+    seeded = "" if promise.is_private else "NOT PRIVATE, the noise came from a seed; "
+    proven = (
+        f"{seeded}whatever goes beyond epsilon {format_epsilon(promise.epsilon)} for "
+        f"{promise.unit.sentence} (delta {promise.delta:g}, relation {promise.relation.value}, "
+        f"accountant {promise.accountant})"
+    )
+    return proven + ("; " + promise.not_covered[0] if promise.not_covered else "") + "."
+
+
+def say(sentence: str) -> None:
+    """Something to know while the work goes on: it never mixes with the result."""
+    print(sentence, file=sys.stderr)
+
+
+@contextmanager
+def progress_bar(*, hidden: bool) -> Iterator[Bar]:
+    """A bar for whatever the work tells, on standard error, if that is a terminal."""
+    from sfumato.progress import listening
+
+    shown = console(stderr=True)
+    bar = Bar(None if hidden or not shown.is_terminal else shown)
+    try:
+        with listening(bar):
+            yield bar
+    finally:
+        bar.stop()
+
+
+class Bar:
+    """What is done, how much of it there is, the time left; nothing at all without a console."""
+
+    def __init__(self, shown: Console | None) -> None:
+        self._progress = None if shown is None else _progress(shown)
+        if self._progress is not None:
+            self._task = self._progress.add_task("working", total=None)
+            self._progress.start()
+        self._done = 0.0
+
+    def __call__(self, step: Step) -> None:
+        if self._progress is None:
+            return
+        if step.done < self._done:
+            self._progress.reset(self._task)  # another part of the work has a speed of its own
+        self._done = step.done
+        self._progress.update(
+            self._task, description=step.what, completed=step.done, total=step.total
+        )
+
+    def stop(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+
+def _progress(shown: Console) -> Progress:
+    from rich import progress as rich
+    from rich.table import Column
+
+    # in a narrow terminal the bar and the last words give way, never the time
+    return rich.Progress(
+        rich.BarColumn(bar_width=16),
+        rich.TaskProgressColumn(),
+        rich.TimeElapsedColumn(table_column=Column(min_width=7)),
+        rich.TimeRemainingColumn(table_column=Column(min_width=7)),
+        rich.TextColumn("left, {task.description}", table_column=Column(no_wrap=True, ratio=1)),
+        console=shown,
+        transient=True,
+    )

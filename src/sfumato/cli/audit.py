@@ -8,17 +8,19 @@ from typing import Any
 import typer
 from rich.markup import escape
 
-from sfumato.cli._audit_output import cross_data, reid, visual
-from sfumato.cli._audit_probe import probe
-from sfumato.cli._output import FORCE, JSON, emit, finite, shown_path
+from sfumato.cli._audit_datasets import cross_data, probe, reid, visual
+from sfumato.cli._output import emit, ending, finite, progress_bar, shown_path
+from sfumato.cli._verb import verb, verbs
 
 _MOST_PUBLIC = 500
 
-app = typer.Typer(no_args_is_help=True, help="Attack a promise or an output; show what it got.")
-app.command()(visual)
-app.command()(reid)
-app.command("cross-data")(cross_data)
-app.command()(probe)
+app = verbs(
+    "Attack a promise or an output; show what it got.",
+    "sfumato audit leaks out.mp4",
+    "sfumato audit guarantee out.mp4",
+    "sfumato audit membership runs/first",
+    no_args_is_help=True,
+)
 
 
 @app.callback()
@@ -26,7 +28,7 @@ def _audit() -> None:
     pass
 
 
-@app.command()
+@verb(app, "sfumato audit guarantee out.mp4", "sfumato audit guarantee out.mp4 --trials 100000")
 def guarantee(
     card: Path = typer.Argument(..., help="A privacy card, or the output that it stands beside."),
     trials: int = typer.Option(
@@ -39,8 +41,9 @@ def guarantee(
         callback=finite,
         help="Of the certified lower limit; 99 % is shown beside it.",
     ),
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Try to refute the promise on CARD; the verdict is written beside it. Exit code 1 if refuted."""
     from sfumato.audit import audit_guarantee, verdict_paths, write_verdict
@@ -48,25 +51,35 @@ def guarantee(
 
     for path in verdict_paths(card):
         refuse_overwrite(path, force=force)
-    verdict = audit_guarantee(card, trials=trials, confidence=confidence)
+    with progress_bar(hidden=as_json):
+        verdict = audit_guarantee(card, trials=trials, confidence=confidence)
     machine, words = write_verdict(verdict, card, force=force)
-    written = f"Written to {machine.name} and {words.name}."
-    emit(as_json, verdict.to_json(), escape(str(verdict)), escape(written), ok=not verdict.refuted)
+    last = ending(
+        f"the promise is {'REFUTED' if verdict.refuted else 'not refuted'}; written to {machine.name} "
+        f"and {words.name}.",
+        "do not release it: its promise is wrong."
+        if verdict.refuted
+        else "an audit can refute a promise, never prove it; the card says what is not covered.",
+        f"sfumato report {card}",
+    )
+    emit(as_json, verdict.to_json(), escape(str(verdict)), *last, ok=not verdict.refuted)
     if verdict.refuted:
         raise typer.Exit(1)
 
 
-@app.command()
+@verb(app, "sfumato audit strength --seeds 2")
 def strength(
     seeds: int = typer.Option(8, min=1, max=1000, help="Repetitions that are averaged."),
-    as_json: bool = JSON,
+    *,
+    as_json: bool,
 ) -> None:
     """How much of a known epsilon the audits of guarantees certify, on simulated mechanisms."""
     from rich.table import Table
 
     from sfumato.audit import strengths
 
-    rows = list(strengths(seeds))
+    with progress_bar(hidden=as_json):
+        rows = list(strengths(seeds))
     table = Table("audit", "target", "trials", "certified share", "soundness notes")
     for row in rows:
         table.add_row(
@@ -75,16 +88,17 @@ def strength(
     emit(as_json, {"strengths": [vars(row) for row in rows]}, table)
 
 
-@app.command("members", hidden=True)
-@app.command("membership")
+@verb(app, name="members", hidden=True)
+@verb(app, "sfumato audit membership runs/first", "sfumato audit membership runs/first --shadows 0")
 def membership(
     run: Path = typer.Argument(..., help="The folder that sfumato train wrote."),
     shadows: int = typer.Option(
         8, min=0, max=1000, help="Shadow models for LiRA, 3 or more; 0: loss threshold alone."
     ),
     most: int = typer.Option(2000, min=4, max=10**7, help="Records looked at of each side."),
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Can the model tell who was in its training set? Exit code 1 if that refutes its promise."""
     from sfumato.audit import audit_members, measures_path, write_measures
@@ -92,18 +106,29 @@ def membership(
 
     target = measures_path(run / "membership")
     refuse_overwrite(target, force=force)
-    report = audit_members(run, shadows=shadows, most=most)
+    with progress_bar(hidden=as_json):
+        report = audit_members(run, shadows=shadows, most=most)
     write_measures(
         target, report.measures, title="Membership inference", settings={"shadows": shadows},
         commands=[f"sfumato audit membership RUN --shadows {shadows}"], force=force,
     )  # fmt: skip
-    words = (*map(escape, report.words()), f"Written to {target.name}.")
-    emit(as_json, report.to_json(), *words, ok=not report.refuted)
+    last = ending(
+        f"attacked; written to {target.name}.",
+        "do not release the model: an attack does better than its promise allows."
+        if report.refuted
+        else "this is what these attacks got; stronger ones may get more, up to the promise.",
+        f"sfumato report {run}",
+    )
+    emit(as_json, report.to_json(), *map(escape, report.words()), *last, ok=not report.refuted)
     if report.refuted:
         raise typer.Exit(1)
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato audit leaks out.mp4 --originals in.mp4",
+    "sfumato audit leaks released/ --everybody",
+)
 def leaks(
     output: Path = typer.Argument(..., help="A protected file or folder."),
     originals: Path | None = typer.Option(None, help="The recordings that were protected."),
@@ -112,12 +137,11 @@ def leaks(
         "--faces-only/--everybody",
         help="Look for faces alone, or for bodies too; by default as the card says what was covered.",
     ),
-    out: Path | None = typer.Option(
-        None, "--out", "-o", help="NAME.measures.json and NAME.png; by default beside the release."
-    ),
     every: int = typer.Option(1, min=1, help="Look at every n-th frame."),
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Is anybody still found in OUTPUT? Exit code 1 if so, where the original shows somebody."""
     from sfumato.audit import beside_release, leaks_in, measures_path, write_measures
@@ -130,22 +154,29 @@ def leaks(
     sheet, target = base.with_name(base.name + ".png"), measures_path(base)
     for path in (sheet, target):
         refuse_overwrite(path, force=force)
-    report = leaks_in(pairs, faces_only=faces_only, every=every)
+    with progress_bar(hidden=as_json):
+        report = leaks_in(pairs, faces_only=faces_only, every=every)
     write_measures(
         target, report.results(), title="Residual people", settings={"every": every},
         commands=["sfumato audit leaks OUTPUT"], force=force,
     )  # fmt: skip
     shown = report.sheet()
-    written = f"Written to {shown_path(target)}."
+    written = f"looked; written to {shown_path(target)}."
     if shown is not None:
         write_image(sheet, shown, note=PRIVATE_NOTE, force=force)
         sheet.chmod(0o600)
         written = (
-            f"Written to {shown_path(target)} and {shown_path(sheet)} (protected frames, with the people who are still found "
-            "in them: not for release)."
+            f"looked; written to {shown_path(target)} and {shown_path(sheet)} (protected frames, with "
+            "the people who are still found in them: not for release)."
         )
-    words = (*map(escape, report.words()), escape(written))
-    emit(as_json, report.to_json(), *words, ok=not report.leaking)
+    last = ending(
+        written,
+        "somebody is still found: do not release it."
+        if report.leaking
+        else "a detector that finds nobody is no proof; look at the output yourself.",
+        f"sfumato report {output}",
+    )
+    emit(as_json, report.to_json(), *map(escape, report.words()), *last, ok=not report.leaking)
     if report.leaking:
         raise typer.Exit(1)
 
@@ -170,7 +201,11 @@ def _paired_files(output: Path, originals: Path | None) -> list[tuple[Path, Path
     return [(path, known[path.stem]) for path in made]
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato audit reconstruct in.mp4 out.mp4",
+    "sfumato audit reconstruct in.mp4 out.mp4 --faces",
+)
 def reconstruct(
     original: Path = typer.Argument(..., help="The recording that was protected."),
     protected: Path = typer.Argument(..., help="What was made of it, with its card beside it."),
@@ -184,8 +219,9 @@ def reconstruct(
     ),
     start: int = typer.Option(0, min=0, help="The first frame looked at."),
     most: int = typer.Option(32, min=1, max=10**6, help="Frames looked at."),
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Try to undo a protection: how much of ORIGINAL comes back from PROTECTED?"""
     from sfumato.audit import (
@@ -202,11 +238,13 @@ def reconstruct(
 
     target = measures_path(beside_release(protected, "reconstruct"))
     refuse_overwrite(target, force=force)
-    found, outline = undo_release(
-        original, protected, method_on(checked_card(protected)), attacks=method,
-        public=_public_pictures(public) if "learned" in method else (), start=start, most=most,
-        detector=face_detector() if faces else None, embedder=face_embedder() if faces else None,
-    )  # fmt: skip
+    with progress_bar(hidden=as_json):
+        found, outline = undo_release(
+            original, protected, method_on(checked_card(protected)), attacks=method,
+            public=_public_pictures(public) if "learned" in method else (), start=start, most=most,
+            detector=face_detector() if faces else None,
+            embedder=face_embedder() if faces else None,
+        )  # fmt: skip
     results = [result for each in found for result in each.results(release=protected.name)]
     words = [str(each) for each in found]
     if outline is not None:
@@ -220,9 +258,14 @@ def reconstruct(
             target, results, title="Reconstruction", force=force,
             commands=["sfumato audit reconstruct ORIGINAL PROTECTED"],
         )  # fmt: skip
-        words.append(f"Written to {shown_path(target)}.")
+    written = f"written to {shown_path(target)}" if results else "no attack fits this method"
+    last = ending(
+        f"attacked; {written}.",
+        "what came back above can be had from the release; stronger attackers may get more.",
+        f"sfumato report {protected}",
+    )
     payload = {"attacks": [each.to_json() for each in found], "outline_auc": outline}
-    emit(as_json, payload, *map(escape, words or ["No attack fits this method."]))
+    emit(as_json, payload, *map(escape, words), *last)
 
 
 def _public_pictures(folder: Path | None) -> list[tuple[Any, Any]]:
@@ -238,3 +281,11 @@ def _public_pictures(folder: Path | None) -> list[tuple[Any, Any]]:
     staging = stage.Staging(clips=16, actors=8, rooms=4, frames=2, width=160, height=120)
     made = stage.clips(staging)
     return [pair for clip in made for pair in zip(clip.frames, clip.alpha > 0, strict=True)]
+
+
+verb(app, "sfumato audit visual originals/ protected/")(visual)
+verb(app, "sfumato audit reid originals/ protected/ --by gait")(reid)
+verb(app, "sfumato audit cross-data VISPR HMDB51 annotations --method blur", name="cross-data")(
+    cross_data
+)
+verb(app, "sfumato audit probe AudioMNIST --state private-state")(probe)

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import typer
 
-from sfumato.cli._output import FORCE, JSON, emit
+from sfumato.cli._output import emit, progress_bar
+from sfumato.cli._verb import verb, verbs
 
-app = typer.Typer()
+app = verbs()
 
 
-@app.command()
+@verb(app, "sfumato demo", "sfumato demo --out somewhere", "sfumato demo --clip walk.mp4 --force")
 def demo(
     out: Path = typer.Option(Path("demo-out"), help="The folder to write."),
     clip: Path | None = typer.Option(None, help="A real clip to protect instead of a staged one."),
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Stage people, protect them four ways, count the budget, train two ways, and say what is proven."""
     from sfumato.cli import _demo as steps
@@ -27,7 +29,8 @@ def demo(
         if not as_json:
             print(sentence, flush=True)
 
-    summary = steps.run(out, clip=clip, force=force, say=say)
+    with progress_bar(hidden=as_json):
+        summary = steps.run(out, clip=clip, force=force, say=say)
     say("5. Report: report.html, for an officer and an engineer.")
     write_report([out / name for name in summary.files], out / "report.html", force=force)
     emit(as_json, asdict(summary), *steps.words(summary, out))

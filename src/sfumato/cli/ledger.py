@@ -13,27 +13,23 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato import files
-from sfumato.cli._output import DRY_RUN, FORCE, JSON, emit
+from sfumato.cli._output import emit
+from sfumato.cli._verb import verb, verbs
 from sfumato.errors import SfumatoError
 
 if TYPE_CHECKING:
     from sfumato.ledger import Export, Ledger, Statement
     from sfumato.privacy import Guarantee, NoGuarantee
 
-app = typer.Typer(
+app = verbs(
+    "Budgets of data sets: what may still be learned about them, and what has been.",
+    "sfumato ledger create films --owner 'gait lab' --epsilon 8 --delta 1e-5 "
+    "--unit 'pixels(16, frames=1)' --relation replace",
+    "sfumato ledger show films",
+    "sfumato protect in.mp4 out.mp4 --ledger book.db --dataset films",
     no_args_is_help=True,
-    add_completion=False,
-    help="Budgets of data sets: what may still be learned about them, and what has been.",
 )
 
-LEDGER = typer.Option(
-    "sfumato-ledger.db",
-    "--ledger",
-    envvar="SFUMATO_LEDGER",
-    show_default=False,
-    help="A file, or postgresql://user@host/name (password: ~/.pgpass). "
-    "Without it: sfumato-ledger.db in this folder.",
-)
 DATASET = typer.Argument(help="The data set's name.", metavar="DATASET")
 KEY = typer.Option(..., "--key", help="The job's own name: the same job resumed uses it again.")
 GUARANTEE = typer.Option(
@@ -44,7 +40,11 @@ GUARANTEE = typer.Option(
 )
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato ledger create films --owner lab --epsilon 8 --delta 1e-5 --unit record "
+    "--relation replace",
+)
 def create(
     dataset: str = DATASET,
     owner: str = typer.Option(..., help="Who answers for the data."),
@@ -55,11 +55,12 @@ def create(
     shard: list[str] = typer.Option(
         [], help="A part of the data; no unit may have data in two of them. Repeat for each."
     ),
-    ledger: str = LEDGER,
-    as_json: bool = JSON,
+    *,
+    book: str,
+    as_json: bool,
 ) -> None:
     """Enter DATASET with its owner and budget; neither can be changed later."""
-    statement = _open(ledger).create(
+    statement = _open(book).create(
         dataset,
         owner=owner,
         epsilon=epsilon,
@@ -71,13 +72,19 @@ def create(
     _emit_statement(as_json, statement)
 
 
-@app.command()
-def show(dataset: str = DATASET, ledger: str = LEDGER, as_json: bool = JSON) -> None:
+@verb(
+    app,
+    "sfumato ledger show films --ledger book.db",
+)
+def show(dataset: str = DATASET, *, book: str, as_json: bool) -> None:
     """What DATASET's budget was, what is spent and what is left."""
-    _emit_statement(as_json, _open(ledger).show(dataset))
+    _emit_statement(as_json, _open(book).show(dataset))
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato ledger reserve films --card out.mp4.card.json --key spring --dry-run",
+)
 def reserve(
     dataset: str = DATASET,
     guarantee: Path = GUARANTEE,
@@ -85,19 +92,16 @@ def reserve(
     records: list[str] = typer.Option(
         ["all"], help="The declared shard that is touched, or all. Repeat for several."
     ),
-    acknowledge_no_guarantee: bool = typer.Option(
-        False,
-        "--acknowledge-no-guarantee",
-        help="Record a release that promises nothing although the budget is finite.",
-    ),
-    ledger: str = LEDGER,
-    dry_run: bool = DRY_RUN,
-    as_json: bool = JSON,
+    *,
+    acknowledge_no_guarantee: bool,
+    book: str,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Count a release against DATASET's budget before any noise is drawn, or refuse it."""
-    book, promise = _open(ledger), _read_promise(guarantee)
+    opened, promise = _open(book), _read_promise(guarantee)
     if dry_run:
-        preview = book.preview(
+        preview = opened.preview(
             dataset,
             promise,
             records=records,
@@ -108,7 +112,7 @@ def reserve(
         payload = {"dry_run": True, "fits": True}
         emit(as_json, payload, "[green]It fits.[/] Nothing was recorded (--dry-run).")
         return
-    held = book.reserve(
+    held = opened.reserve(
         dataset,
         promise,
         key=key,
@@ -118,34 +122,38 @@ def reserve(
     outside = "" if held.guaranteed else " [red]It has no guarantee: no budget covers it.[/]"
     _emit_statement(
         as_json,
-        book.show(dataset),
+        opened.show(dataset),
         f"[green]Reserved[/] {escape(held.mechanism)} as {escape(key)} "
         f"(entry {held.entry}).{outside} Commit it when the output is let go.",
         reservation=held.to_json(),
     )
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato ledger commit films --key spring --output out.mp4",
+)
 def commit(
     dataset: str = DATASET,
     key: str = KEY,
     output: Path | None = typer.Option(None, help="The released file; its digest is recorded."),
-    ledger: str = LEDGER,
-    as_json: bool = JSON,
+    *,
+    book: str,
+    as_json: bool,
 ) -> None:
     """Record that the release reserved under KEY was let go."""
     if output is not None and not output.is_file():
         raise SfumatoError(f"Expected a released file, found none at {str(output)!r}.")
     digest = None if output is None else files.sha256(output)
-    held = _open(ledger).commit(key, dataset=dataset, output_digest=digest)
+    held = _open(book).commit(key, dataset=dataset, output_digest=digest)
     words = f"[green]Committed[/] {escape(held.mechanism)} ({escape(key)} of {escape(dataset)})."
     emit(as_json, {"reservation": held.to_json()}, words)
 
 
-@app.command("list")
-def list_(ledger: str = LEDGER, as_json: bool = JSON) -> None:
+@verb(app, "sfumato ledger list --ledger book.db", name="list")
+def list_(*, book: str, as_json: bool) -> None:
     """All data sets with what is left of their budgets."""
-    statements = _open(ledger).list()
+    statements = _open(book).list()
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("data set", "owner", "epsilon", "delta", "unit", "relation", "spent"):
         table.add_column(title, no_wrap=True)
@@ -163,17 +171,21 @@ def list_(ledger: str = LEDGER, as_json: bool = JSON) -> None:
     emit(as_json, {"datasets": [each.to_json() for each in statements]}, table)
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato ledger export -o chain.json",
+)
 def export(
     output: Path | None = typer.Option(
         None, "-o", "--output", help="Write the chain to this file."
     ),
-    ledger: str = LEDGER,
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    book: str,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Every entry with count and head; without -o, only these two."""
-    chain = _open(ledger).export()
+    chain = _open(book).export()
     if output is not None:
         files.write_json(output, chain.to_json(), force=force)
     payload = {"count": chain.count, "head": chain.head}
@@ -187,13 +199,17 @@ def export(
     )
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato ledger verify --against chain.json",
+)
 def verify(
     against: Path | None = typer.Option(None, help="An earlier export that must still be there."),
     count: int | None = typer.Option(None, help="An earlier count, with --head."),
     head: str | None = typer.Option(None, help="An earlier head, with --count."),
-    ledger: str = LEDGER,
-    as_json: bool = JSON,
+    *,
+    book: str,
+    as_json: bool,
 ) -> None:
     """Check every link of the chain, and that nothing noted earlier is gone."""
     if against is not None:
@@ -201,7 +217,7 @@ def verify(
             raise SfumatoError("Expected --against or --count and --head, got both.")
         earlier = _read_export(against)
         count, head = earlier.count, earlier.head
-    chain = _open(ledger).verify(count=count, head=head)
+    chain = _open(book).verify(count=count, head=head)
     words = f"[green]Sound:[/] {chain.count} entries, head {chain.head}."
     if count is None:
         words += " Whether the end was cut off only an earlier export can show (--against)."

@@ -17,54 +17,77 @@ import typer
 import typer.core
 
 from sfumato import __version__
-from sfumato.errors import SfumatoError, refusal
+from sfumato.cli._help import Verbs
+from sfumato.errors import SfumatoError, UsageMistakeError, did_you_mean, refusal
 
-# verb -> (module in this package, one line). A verb's module is imported only when it is used.
+_SHARE, _TRAIN, _JUDGE = "Share recordings", "Train models", "Judge a release"
+_LOOK = "Look around"
+# verb -> (where it stands in the help, one line). A verb's module is imported only when it is used.
 VERBS: dict[str, tuple[str, str]] = {
-    "account": ("account", "Epsilon, noise or what a paper's setting really gives."),
-    "audit": ("audit", "Attack a promise or an output, and show what it got."),
-    "demo": ("demo", "The main job end to end, on data it makes itself."),
-    "ledger": ("ledger", "Budgets of data sets: create, show, reserve, commit, list, export."),
-    "methods": ("methods", "Every method with its guarantee and its cost."),
-    "models": ("models", "The model store: list and pull."),
-    "stage": ("stage", "Synthetic recordings with full ground truth: make."),
-    "predict": ("predict", "Draw the skeletons that a trained pose model finds."),
-    "protect": ("protect", "Recordings that may be released, each with its privacy card."),
-    "report": ("report", "One HTML page: promises, attacks, usefulness, gaps."),
-    "train": ("train", "Train a model under a privacy plan."),
-    "verify": ("verify", "Check that an output and its privacy card still agree."),
+    "protect": (_SHARE, "Recordings that may be released, each with its privacy card."),
+    "names": (_SHARE, "Which output of a folder is which source: for you alone."),
+    "verify": (_SHARE, "Check that an output and its privacy card still agree."),
+    "train": (_TRAIN, "Train a model under a privacy plan."),
+    "account": (_TRAIN, "Epsilon, noise or what a paper's setting really gives."),
+    "predict": (_TRAIN, "Draw the skeletons that a trained pose model finds."),
+    "audit": (_JUDGE, "Attack a promise or an output, and show what it got."),
+    "ledger": (_JUDGE, "Budgets of data sets: create, show, reserve, commit, list, export."),
+    "report": (_JUDGE, "One HTML page: promises, attacks, usefulness, gaps."),
+    "demo": (_LOOK, "The main job end to end, on data it makes itself."),
+    "methods": (_LOOK, "Every method with its guarantee and its settings."),
+    "models": (_LOOK, "The model store: list and pull."),
+    "examples": (_LOOK, "Files to begin with, as they ship."),
+    "schema": (_LOOK, "JSON schemas of training files and settings, for editors."),
+    "stage": (_LOOK, "Synthetic recordings with full ground truth: make."),
 }
 
 FAILED = 1
 USAGE = 2
 
 
-class _Verbs(typer.core.TyperGroup):
+class _Top(Verbs):
     def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(VERBS)
+        return list(VERBS)
+
+    def listed(self, ctx: Any) -> list[tuple[str, str, str]]:
+        return [(panel, name, summary) for name, (panel, summary) in VERBS.items()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in VERBS:
             return None
-        module, summary = VERBS[cmd_name]
-        if ctx.resilient_parsing or _only_listing():
-            return typer.core.TyperCommand(cmd_name, help=summary)
-        command = typer.main.get_command(import_module(f"sfumato.cli.{module}").app)
+        command = typer.main.get_command(import_module(f"sfumato.cli.{cmd_name}").app)
         command.name = cmd_name
         return command
 
+    def main(self, *args: Any, **more: Any) -> Any:
+        """As typer runs it, but mistakes in the words become sentences like all others."""
+        try:
+            code = super().main(*args, **{**more, "prog_name": "sfumato", "standalone_mode": False})
+        except Exception as error:
+            if not hasattr(error, "format_message"):
+                raise
+            raise UsageMistakeError(_mistake(error)) from None
+        raise SystemExit(code if isinstance(code, int) else 0)
 
-def _only_listing() -> bool:
-    """The top-level help needs summaries, not the modules behind them."""
-    return len(sys.argv) <= 1 or sys.argv[1] in {"--help", "-h"}
+
+def _mistake(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "sfumato"
+    option = getattr(error, "option_name", None)
+    if option and context is not None:
+        known = [name for each in context.command.get_params(context) for name in each.opts]
+        near = did_you_mean(option, [name for name in known if name.startswith("--")])
+        return f"Expected an option of {path}, got {option}{near}"
+    words = " ".join(error.format_message().split()).rstrip(".")
+    return f"{words}{'' if words.endswith('?') else '.'} See {path} --help."
 
 
 app = typer.Typer(
-    cls=_Verbs,
+    cls=_Top,
     name="sfumato",
     no_args_is_help=True,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="sfumato protect in.mp4 out.mp4\nsfumato audit leaks out.mp4\nsfumato VERB --help",
     help="Share recordings of people, or models trained on them, without giving the people away.",
 )
 
@@ -80,8 +103,15 @@ def _root(
     version: bool = typer.Option(
         False, "--version", help="Show the version.", callback=_show_version, is_eager=True
     ),
+    verbose: bool = typer.Option(
+        False, "--verbose", help="Say on standard error what the library logs."
+    ),
 ) -> None:
-    pass
+    if verbose:
+        import logging
+
+        logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
+        logging.getLogger("sfumato").setLevel(logging.DEBUG)
 
 
 def main() -> None:
@@ -101,6 +131,8 @@ def run(command: Callable[[], Any]) -> None:
             sys.stdout.flush()
     except _TerminatedError as ended:
         _fail("Terminated: nothing unfinished was left behind.", code=ended.code)
+    except UsageMistakeError as mistake:
+        _fail(str(mistake), code=USAGE)
     except SfumatoError as error:
         if error.__cause__ is not None and os.environ.get("SFUMATO_TRACEBACK"):
             raise

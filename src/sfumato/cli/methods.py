@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import typer
 from rich.table import Table
 
-from sfumato.cli._output import JSON, emit
+from sfumato.cli._output import emit
+from sfumato.cli._verb import verb, verbs
 
-app = typer.Typer()
+app = verbs()
 
 
-@app.command()
-def methods(as_json: bool = JSON) -> None:
+@verb(
+    app,
+    "sfumato methods",
+    "sfumato methods --json",
+    "sfumato schema protect     # every setting with its bounds",
+)
+def methods(*, as_json: bool) -> None:
     """List every release method: what it does, what it proves, what can be set."""
     from sfumato import protect
 

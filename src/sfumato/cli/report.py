@@ -5,14 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import typer
-from rich.markup import escape
 
-from sfumato.cli._output import FORCE, JSON, emit
+from sfumato.cli._output import emit, ending
+from sfumato.cli._verb import verb, verbs
 
-app = typer.Typer()
+app = verbs()
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato report out.mp4",
+    "sfumato report released/ -o report.html --force",
+    "sfumato report demo-out --json",
+)
 def report(
     runs: list[Path] = typer.Argument(
         ..., help="Releases or folders with cards; measures, results or pictures."
@@ -21,8 +26,9 @@ def report(
     with_originals: bool = typer.Option(
         False, help="Also show pictures that are named as originals: readers see the people."
     ),
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write one self-contained HTML page about RUNS: promises, attacks, usefulness and gaps."""
     from sfumato.report import write_report
@@ -43,7 +49,11 @@ def report(
     emit(
         as_json,
         {"report": output.name, **counts},
-        f"Wrote {escape(str(output))}: {counts['releases']} release(s), {counts['proven']} with a "
-        f"proven guarantee, {counts['measures']} measurement(s), {counts['figures']} figure(s).",
         *problems,
+        *ending(
+            f"wrote {output}: {counts['releases']} release(s), {counts['proven']} with a proven "
+            f"guarantee, {counts['measures']} measurement(s), {counts['figures']} figure(s).",
+            "the page names gaps and attacks; what was never attacked is not safe because of that.",
+            f"open {output} in a browser.",
+        ),
     )

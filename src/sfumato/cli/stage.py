@@ -6,9 +6,16 @@ from pathlib import Path
 
 import typer
 
-from sfumato.cli._output import DRY_RUN, FORCE, JSON, emit
+from sfumato.cli._output import emit, ending, progress_bar
+from sfumato.cli._verb import verb, verbs
 
-app = typer.Typer(help="Synthetic recordings with full ground truth.", no_args_is_help=True)
+app = verbs(
+    "Synthetic recordings with full ground truth.",
+    "sfumato stage make staged",
+    "sfumato stage make staged --clips 12 --size 320x240 --frames 48",
+    "sfumato stage make staged --actions wave,sit --dry-run",
+    no_args_is_help=True,
+)
 
 
 @app.callback()
@@ -16,7 +23,7 @@ def _stage() -> None:
     pass
 
 
-@app.command()
+@verb(app, "sfumato stage make staged --clips 12 --size 320x240")
 def make(
     target: Path = typer.Argument(..., help="The folder to write."),
     clips: int = typer.Option(96, help="How many clips."),
@@ -31,9 +38,10 @@ def make(
         [], help="Real motion: a folder of UTD-MHAD skeletons, or a packed .npz (UTD, CMU)."
     ),
     seed: int = typer.Option(0, help="The same seed gives the same recordings."),
-    dry_run: bool = DRY_RUN,
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    dry_run: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write a data set: split/action/clip.mkv, its truth beside it, and metadata.jsonl."""
     from sfumato import stage
@@ -52,6 +60,12 @@ def make(
     if dry_run:
         emit(as_json, {**payload, "dry_run": True}, f"Would write {words} to {target}")
         return
-    moves = [each for path in motion for each in stage.performances(path)]
-    stage.write(target, plan, performances=moves, force=force)
-    emit(as_json, payload, f"Wrote {words} to {target}")
+    with progress_bar(hidden=as_json):
+        moves = [each for path in motion for each in stage.performances(path)]
+        stage.write(target, plan, performances=moves, force=force)
+    last = ending(
+        f"wrote {words} to {target}.",
+        "nobody: the people are synthetic.",
+        f"sfumato protect {target} protected",
+    )
+    emit(as_json, payload, *last)

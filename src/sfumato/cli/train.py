@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sfumato.cli._output import DRY_RUN, FORCE, JSON, emit
-from sfumato.cli._spending import ACKNOWLEDGE, DATASET, KEY, LEDGER, spending
+from sfumato.cli._help import EXPERT
+from sfumato.cli._output import emit, ending, not_safe, progress_bar, say
+from sfumato.cli._spending import spending
+from sfumato.cli._verb import verb, verbs
 
 if TYPE_CHECKING:
     from sfumato.learn import Progress as Shown
 
-app = typer.Typer(help="Train a model under a privacy plan.")
+app = verbs()
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato train first.yaml --dry-run",
+    "sfumato train first.yaml privacy.epsilon=2 out=runs/second",
+    "sfumato train first.yaml --ledger book.db --dataset gait",
+)
 def train(
     config: Path = typer.Argument(..., help="The training file (YAML)."),
     changes: list[str] = typer.Argument(None, help="Changes to it, as key=value."),
@@ -26,19 +33,22 @@ def train(
         False,
         "--show-private-loss",
         help="Show the loss on private records to you. It is not accounted; the card names it.",
+        rich_help_panel=EXPERT,
     ),
     as_published: bool = typer.Option(
         False,
         "--as-published",
         help="One batch for both streams, as MaskDP was published; the card has its true epsilon.",
+        rich_help_panel=EXPERT,
     ),
-    ledger: str | None = LEDGER,
-    dataset: str | None = DATASET,
-    key: str | None = KEY,
-    acknowledge_no_guarantee: bool = ACKNOWLEDGE,
-    dry_run: bool = DRY_RUN,
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    ledger: str | None,
+    dataset: str | None,
+    key: str | None,
+    acknowledge_no_guarantee: bool,
+    dry_run: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Train as CONFIG says; writes model.safetensors, its card, the history and the settings."""
     from sfumato.learn import (
@@ -65,10 +75,15 @@ def train(
     together()
     keep_freed_memory()
     if job.plan.is_private and not as_json:
-        print(f"Epsilons below: {job.plan.terms}.", file=sys.stderr)
-    with _Bar(job.plan.steps, hidden=as_json) as bar:
+        say(f"Epsilons below: {job.plan.terms}.")
+    with progress_bar(hidden=as_json):
         run, card = run_job(
-            job, resume=resume, force=force, progress=bar, spend=spend, tell=_annotations
+            job,
+            resume=resume,
+            force=force,
+            progress=_shown(job.plan.steps),
+            spend=spend,
+            tell=_annotations,
         )
     if card is None:
         return
@@ -76,14 +91,17 @@ def train(
     emit(
         as_json,
         {"promise": run.guarantee.to_json(), "history": run.history, "card": card.name},
-        str(run.guarantee),
         *_scored(last),
-        f"Model, card and TensorBoard files are in {job.folder}.",
+        *ending(
+            f"model, card and TensorBoard files are in {job.folder}.",
+            not_safe(run.guarantee),
+            f"sfumato audit membership {job.folder}",
+        ),
     )
 
 
 def _annotations(wrong: str) -> None:
-    print(f"Annotations that could not be used:\n{wrong}", file=sys.stderr)
+    say(f"Annotations that could not be used:\n{wrong}")
 
 
 def _scored(last: dict[str, Any]) -> list[str]:
@@ -104,43 +122,23 @@ def _scored(last: dict[str, Any]) -> list[str]:
     return lines
 
 
-class _Bar:
-    """Steps, epsilon spent, held-out scores and time left; private loss if the operator asked."""
+def _shown(steps: int) -> Callable[[Shown], None]:
+    """Steps, epsilon spent and held-out scores for the bar; private loss if the operator asked."""
+    from sfumato.privacy import format_epsilon
+    from sfumato.progress import tell
 
-    def __init__(self, steps: int, *, hidden: bool) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn as TimeLeft
-        from rich.table import Column
+    # in this order, as soon as each is known
+    said = dict.fromkeys(("private", "epsilon", "held-out"), "")
 
-        # in a narrow terminal the bar and the last words give way, never the counts
-        columns = (
-            MofNCompleteColumn(table_column=Column(min_width=2 * len(str(steps)) + 1)),
-            BarColumn(bar_width=10),
-            TimeLeft(table_column=Column(min_width=7)),
-            TextColumn("left, {task.description}", table_column=Column(no_wrap=True, ratio=1)),
-        )
-        self._progress = Progress(*columns, console=Console(stderr=True), disable=hidden)
-        self._task = self._progress.add_task("", total=steps)
-        # in this order, as soon as each is known
-        self._said = dict.fromkeys(("private", "epsilon", "held-out"), "")
-
-    def __enter__(self) -> _Bar:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, shown: Shown) -> None:
-        from sfumato.privacy import format_epsilon
-
+    def show(shown: Shown) -> None:
         if shown.epsilon is not None:
-            self._said["epsilon"] = f"epsilon {format_epsilon(shown.epsilon)}"
+            said["epsilon"] = f"epsilon {format_epsilon(shown.epsilon)}"
         if shown.scores is not None:
             accuracy, loss = 100 * shown.scores.accuracy, shown.scores.loss
-            self._said["held-out"] = f"held-out {accuracy:.1f} % loss {loss:.2f}"
+            said["held-out"] = f"held-out {accuracy:.1f} % loss {loss:.2f}"
         if shown.private_loss is not None:
-            self._said["private"] = f"PRIVATE loss {shown.private_loss:.2f}"
-        words = ", ".join(filter(None, self._said.values()))
-        self._progress.update(self._task, completed=shown.step, description=words)
+            said["private"] = f"PRIVATE loss {shown.private_loss:.2f}"
+        steps_done = f"{shown.step}/{steps} steps"
+        tell(", ".join(filter(None, (steps_done, *said.values()))), shown.step, steps)
+
+    return show

@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING
 import typer
 from rich.markup import escape
 
-from sfumato.cli._output import FORCE, JSON, emit
+from sfumato.cli._output import emit, ending, not_safe
+from sfumato.cli._verb import verb, verbs
 from sfumato.errors import SfumatoError
 
 if TYPE_CHECKING:
     from sfumato.privacy import VerifiedFolder
 
-app = typer.Typer()
+app = verbs()
 
 
-@app.command()
+@verb(
+    app,
+    "sfumato verify out.mp4",
+    "sfumato verify released/ --key lab.pub",
+    "sfumato verify --make-key lab",
+)
 def verify(
     output: Path | None = typer.Argument(None, help="A released file or folder, or its card."),
     key: Path | None = typer.Option(None, help="Public key file the card must be signed with."),
@@ -27,8 +33,9 @@ def verify(
     registry: bool = typer.Option(
         False, help="Print a draft entry for the OpenDP deployments registry."
     ),
-    force: bool = FORCE,
-    as_json: bool = JSON,
+    *,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Check that OUTPUT and its privacy card still agree; exit code 1 if they do not."""
     from sfumato.privacy import _signature, has_card_of_its_own, verify_folder, verify_output
@@ -67,26 +74,34 @@ def verify(
     emit(
         as_json,
         verified.to_json(),
-        f"[green]{agree}[/]",
-        f"Signed by {verified.signer}." if verified.signer else "Not signed.",
         *map(escape, verified.remarks),
-        escape(str(card.promise)),
+        *ending(
+            f"{agree} {f'Signed by {verified.signer}.' if verified.signer else 'Not signed.'}",
+            not_safe(card.promise),
+            f"sfumato report {output}",
+        ),
     )
 
 
 def _say_folder(folder: VerifiedFolder, as_json: bool) -> None:
     outputs = sum(len(each.card.outputs) for each in folder.cards)
     signers = {each.signer for each in folder.cards}
-    words = [f"[green]All {outputs} outputs and their {len(folder.cards)} cards agree.[/]"]
-    if not folder.agree:
-        words = [f"[red]{len(folder.problems)} files of the folder are not covered by a card.[/]"]
-        words += [escape(f"  {name}: {reason}") for name, reason in folder.problems.items()]
-    elif signers == {None}:
-        words.append("Not signed.")
+    words = [f"  {name}: {reason}" for name, reason in folder.problems.items()]
+    words += dict.fromkeys(remark for each in folder.cards for remark in each.remarks)
+    if folder.agree:
+        named = ", ".join(sorted(each or "nobody" for each in signers))
+        signed = "Not signed." if signers == {None} else f"Signed by {named}."
+        last = ending(
+            f"All {outputs} outputs and their {len(folder.cards)} cards agree. {signed}",
+            " ".join(dict.fromkeys(not_safe(each.card.promise) for each in folder.cards)),
+            "sfumato report FOLDER",
+        )
     else:
-        words.append(f"Signed by {', '.join(sorted(each or 'nobody' for each in signers))}.")
-    remarks = dict.fromkeys(remark for each in folder.cards for remark in each.remarks)
-    promises = dict.fromkeys(str(each.card.promise) for each in folder.cards)
-    emit(as_json, folder.to_json(), *words, *map(escape, (*remarks, *promises)), ok=folder.agree)
+        last = ending(
+            f"{len(folder.problems)} files of the folder are not covered by a card.",
+            "what no card covers may be an original.",
+            "move these files away, or protect them; then run this again.",
+        )
+    emit(as_json, folder.to_json(), *map(escape, words), *last, ok=folder.agree)
     if not folder.agree:
         raise typer.Exit(1)

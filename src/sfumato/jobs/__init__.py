@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sfumato.jobs._items import Item, JobReport, Outcome, dataset_items
-from sfumato.jobs._progress import Standing
+from sfumato.jobs._items import Item, JobReport, Outcome, Standing, dataset_items
+from sfumato.jobs._manifest import name_list, names_of
 from sfumato.jobs._release_folder import CLASSES_NOTE, NAMES_NOTE, Release, level_times
 from sfumato.jobs._run import Start, run_job
 
@@ -18,5 +18,7 @@ __all__ = [
     "Start",
     "dataset_items",
     "level_times",
+    "name_list",
+    "names_of",
     "run_job",
 ]

@@ -92,6 +92,30 @@ class JobReport:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a job stands. ``finished`` counts done, skipped, failed and left out items."""
+
+    total: int
+    done: int = 0
+    skipped: int = 0
+    failed: int = 0
+    left_out: int = 0
+    bytes_total: int = 0
+    bytes_finished: int = 0
+
+    @property
+    def finished(self) -> int:
+        return self.done + self.skipped + self.failed + self.left_out
+
+    def __str__(self) -> str:
+        words = [f"{self.finished}/{self.total} files"]
+        words += [f"{self.skipped} skipped"] if self.skipped else []
+        words += [f"{self.failed} failed"] if self.failed else []
+        words += [f"{self.left_out} left out"] if self.left_out else []
+        return ", ".join(words)
+
+
 def dataset_items(root: str | os.PathLike[str]) -> list[Item]:
     """Items of a data set laid out as ``split/class/file``, keeping splits and classes."""
     folder = Path(root)

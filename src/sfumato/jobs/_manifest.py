@@ -9,7 +9,6 @@ owner only (mode 0600) and never lies in the release (R14).
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from dataclasses import asdict, dataclass, field
@@ -17,7 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sfumato.files import sha256
+from sfumato.files import NO_FOLLOW, for_owner_only, lock_file, sha256
+from sfumato.jobs._release_folder import beside
 from sfumato.media import MediaError
 from sfumato.privacy import new_run_id
 
@@ -57,6 +57,24 @@ class Published:
         return self.result.get("content") if isinstance(self.result, dict) else None
 
 
+def name_list(release: Path) -> Path:
+    """Where a folder job keeps, for its owner alone, which output is which source."""
+    return beside(release, ".job.jsonl")
+
+
+def names_of(release: Path) -> dict[str, str]:
+    """Output -> source of everything that a folder job released into ``release``, by output."""
+    path = name_list(release)
+    if not path.is_file():
+        raise MediaError(
+            f"Expected the private name list {path.name!r} beside the released folder, found none: "
+            "name a folder that sfumato protect FOLDER OUT wrote, where it wrote it."
+        )
+    manifest = Manifest(path)
+    manifest.read()
+    return dict(sorted((item.main, item.source) for item in manifest.items.values()))
+
+
 class Manifest:
     """The open manifest of one job; a second job on the same folder is refused.
 
@@ -73,11 +91,12 @@ class Manifest:
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_FOLLOW
+        self._file = os.open(self.path, flags, 0o600)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._file)
             self._load()
-            os.fchmod(self._file, 0o600)
+            for_owner_only(self._file)
         except BlockingIOError:
             os.close(self._file)
             raise MediaError(
@@ -150,19 +169,26 @@ class Manifest:
         os.fsync(self._file)
 
     def _load(self) -> None:
+        whole = self.read()
+        if not whole:
+            self.begin_run()
+        else:
+            # after a stop in the middle of a write: that item was not moved yet
+            os.ftruncate(self._file, whole)
+
+    def read(self) -> int:
+        """Take in what is written, without a lock and without a change; the bytes of whole lines."""
         lines = self.path.read_bytes().splitlines(keepends=True)
         if not lines:
-            self.begin_run()
-            return
+            return 0
         self._read_line(lines[0])
         if not self.run:
             raise self._unreadable()
         if not lines[-1].endswith(b"\n"):
-            # A stop in the middle of a write: that item was not moved yet.
-            os.ftruncate(self._file, sum(map(len, lines[:-1])))
             lines.pop()
         for line in lines[1:]:
             self._read_line(line)
+        return sum(map(len, lines))
 
     def _read_line(self, text: bytes) -> None:
         try:

@@ -14,20 +14,19 @@ from typing import Any, Protocol
 from sfumato import __version__
 from sfumato.errors import SfumatoError
 from sfumato.files import OutputExistsError, sha256, staging_folder
-from sfumato.jobs._items import Item, JobReport, Outcome, collect_items
-from sfumato.jobs._manifest import Manifest, Published
+from sfumato.jobs._items import Item, JobReport, Outcome, Standing, collect_items
+from sfumato.jobs._manifest import Manifest, Published, name_list
 from sfumato.jobs._pool import Answer, run_tasks
-from sfumato.jobs._progress import Bar, Standing
 from sfumato.jobs._release_folder import (
     INDEX,
     Names,
-    beside,
     level_time,
     released_stem,
     require_outside,
     write_index,
 )
 from sfumato.media import MediaError, readable_size
+from sfumato.progress import tell
 
 Work = Callable[[Path, Path, dict[str, Any]], Any]
 
@@ -78,7 +77,7 @@ def run_job(
     folder or a list of paths and ``Item``. An item finished before is skipped if source, settings
     and outputs are still the same; one that differs fails unless ``force``. ``suffix`` is the ending
     of the outputs, or tells it for each source. ``index=True`` writes ``metadata.jsonl``.
-    ``progress`` replaces the bar on the terminal.
+    ``progress`` hears where the job stands instead of whoever listens to ``sfumato.progress``.
 
     Equal recordings are one: a second file with the same bytes, or the same ``content`` in a dict
     that the work returned, is left out. ``guard`` is entered before any work and left once nothing
@@ -86,18 +85,16 @@ def run_job(
     is gone fails, because making it again would be a second release (R20).
     """
     release = Path(out_dir)
-    record = Path(manifest) if manifest else beside(release, ".job.jsonl")
+    record = Path(manifest) if manifest else name_list(release)
     require_outside(record, release, "manifest")
     items, others = collect_items(sources, release, keep_names=names == "keep")
     job = _Job(release, settings, names, suffix, force=force, resume=resume, work=work, guard=guard)
     job.require_names(items)
     with Manifest(record) as job.manifest:
         job.finish_interrupted()
-        with (
-            staging_folder(release) as job.staging,
-            Bar() if progress is None else nullcontext(progress) as shown,
-        ):
+        with staging_folder(release) as job.staging:
             refused = any(each.refused for each in others)
+            shown = progress or _tell
             outcomes = job.run(items, workers or _cores(), timeout, shown, unfinished=refused)
         if index:
             job.write_index(items, outcomes)
@@ -105,6 +102,11 @@ def run_job(
         Outcome(each.path, "failed" if each.refused else "left out", each.reason) for each in others
     ]
     return JobReport(tuple(outcomes))
+
+
+def _tell(standing: Standing) -> None:
+    # skipped files cost no time, and counting them would promise an end that does not come
+    tell(str(standing), standing.bytes_finished, standing.bytes_total or None)
 
 
 def _cores() -> int:

@@ -9,7 +9,6 @@ but lost are not repeated. Both files are readable by the owner alone, from thei
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from sfumato.errors import SfumatoError
-from sfumato.files import atomic_output
+from sfumato.files import atomic_output, for_owner_only, lock_file
 from sfumato.privacy import new_run_id
 
 _VERSION = 2
@@ -107,14 +106,14 @@ class Journal:
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._handle)
         except OSError:
             os.close(self._handle)
             raise CheckpointError(
                 "Expected a checkpoint that no other run uses, got one that is locked: two runs "
                 "would spend the budget twice. Stop the other one first."
             ) from None
-        os.fchmod(self._handle, 0o600)
+        for_owner_only(self._handle)
 
     def facts(self) -> Facts | None:
         """Which run this is; None when the journal is new."""

@@ -37,6 +37,13 @@ class VideoInfo:
     codec: str = ""
     pixel_format: str = ""
 
+    @property
+    def expected_frames(self) -> int | None:
+        """How many frames the container leads to expect; good enough for a progress bar."""
+        if self.frame_count or self.duration is None:
+            return self.frame_count or None
+        return max(1, round(self.duration * self.rate))
+
     def on_usual_grid(self) -> VideoInfo:
         """The same size at a usual rate, with regular times and square pixels.
 

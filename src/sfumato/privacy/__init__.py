@@ -80,6 +80,7 @@ from sfumato.privacy.accounting._calibration import (
     dpsgd_event,
     dpsgd_schedule,
 )
+from sfumato.privacy.accounting._dpsgd_promise import DpsgdPromise, dpsgd_promise
 from sfumato.privacy.accounting._published import PUBLISHED, PublishedSetting, Truth, truths
 from sfumato.privacy.accounting._terms import AccountingError
 
@@ -98,6 +99,7 @@ __all__ = [
     "CardFor",
     "Composed",
     "DiscreteNoise",
+    "DpsgdPromise",
     "Event",
     "EventError",
     "ExponentialChoice",
@@ -140,6 +142,7 @@ __all__ = [
     "coins",
     "delta_of",
     "dpsgd_event",
+    "dpsgd_promise",
     "dpsgd_schedule",
     "epsilon_of",
     "event_from_json",

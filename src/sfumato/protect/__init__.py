@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._command import CommandResult, Request, dry_run, run
+from sfumato.protect._intentions import DEFAULT_METHOD, NO_METHOD_GIVEN, check_intention
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError, Stream
 from sfumato.protect._registry import get, make, methods
 from sfumato.protect._release import OutputSettings, release, shape_of
@@ -17,6 +18,8 @@ from sfumato.protect._review_exports import ReviewExports
 from sfumato.protect._setting_kinds import Epsilon
 
 __all__ = [
+    "DEFAULT_METHOD",
+    "NO_METHOD_GIVEN",
     "BeforeAfterPairs",
     "CommandResult",
     "Epsilon",
@@ -29,6 +32,7 @@ __all__ = [
     "Shape",
     "StillVisibleError",
     "Stream",
+    "check_intention",
     "dry_run",
     "get",
     "make",

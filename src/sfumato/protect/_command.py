@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.files import refuse_overwrite
-from sfumato.jobs import Outcome, Start, run_job
+from sfumato.jobs import Outcome, Start, name_list, run_job
 from sfumato.media import (
     IMAGE_SUFFIXES,
     Frame,
@@ -175,7 +175,7 @@ def _file(request: Request, settings: dict[str, Any], spend: Spend | None) -> Co
             f"Pairs for internal review are in {request.pairs.folder}: they contain originals, do not "
             "share them and delete them afterwards."
         )
-    lines = [f"Wrote {request.target} and its card.", str(promise), *written.words]
+    lines = [f"Wrote {request.target} and its card.", *written.words]
     payload = {"outputs": [request.target.name], "failed": 0, "promise": promise.to_json()}
     if reading.damage:
         lines.append(_damaged(request.source.name, reading.damage))
@@ -223,9 +223,9 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
         "left_out": _named(done.left_out),
         "damaged": [each for each in _damages(done.done) if each["reason"]],
         "promises": [json.loads(each) for each in sorted(promises)],
+        "name_list": name_list(request.target).name,
     }
-    words = sorted({each.result["words"] for each in finished})
-    words += [_damaged(each["name"], each["reason"]) for each in payload["damaged"]]
+    words = [_damaged(each["name"], each["reason"]) for each in payload["damaged"]]
     return CommandResult(
         payload, [done.summary(), *words], failed=len(done.failed), outputs=outputs
     )
@@ -260,7 +260,7 @@ def release_item(source: Path, target: Path, settings: dict[str, Any]) -> dict[s
         output=OutputSettings(**settings["output"]),
         reading=reading,
     )
-    return {"promise": promise.to_json(), "words": str(promise), **asdict(reading)}
+    return {"promise": promise.to_json(), **asdict(reading)}
 
 
 class _Reservation:

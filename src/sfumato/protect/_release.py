@@ -28,6 +28,7 @@ from sfumato.media import (
 )
 from sfumato.people import runtime_packages
 from sfumato.privacy import Card, NoGuarantee, Output, UnitKind, card_path, versions_of
+from sfumato.progress import tell
 from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._method import (
     Method,
@@ -281,6 +282,8 @@ class _Work:
         with open_video(self.source, tolerant=how.tolerant) as reader:
             info = reader.info if self.keeps_times else reader.info.on_usual_grid()
             digest.update(f"{info.width}x{info.height}".encode())
+            # a frame is read once and written once; a method may read far ahead
+            parts = 2 * (self.shape.frames or info.expected_frames or 0) or None
 
             def counted() -> Iterator[Frame]:
                 nonlocal came
@@ -288,6 +291,7 @@ class _Work:
                     came += 1
                     digest.update(frame.image.data)
                     yield frame
+                    tell("protecting", came + writer.frames_written, parts)
 
             audio = self.source if how.keep_audio else None
             with (
@@ -298,6 +302,7 @@ class _Work:
             ):
                 for frame in method.frames(counted(), count=self.shape.frames):
                     writer.write(frame.image, frame.pts if self.keeps_times else None)
+                    tell("protecting", came + writer.frames_written, parts)
                 if writer.frames_written != came:
                     raise ProtectError(
                         f"Expected {came} protected frames, got {writer.frames_written}: "

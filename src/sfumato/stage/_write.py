@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.media import VideoWriter, atomic_folder
+from sfumato.progress import track
 from sfumato.stage._clip import Clip
 from sfumato.stage._make import Performance, Staging, clips, trait_classes, traits
 
@@ -34,7 +35,8 @@ def write(
     """Stage a data set into the folder ``target``; returns the number of clips."""
     with atomic_folder(Path(target), force=force) as folder:
         rows = []
-        for number, clip in enumerate(clips(staging, performances=performances)):
+        made = clips(staging, performances=performances)
+        for number, clip in enumerate(track(made, "clips", staging.clips)):
             split = "test" if (number // len(staging.actions)) % _EVERY == _EVERY - 1 else "train"
             place = Path(split) / clip.action / f"clip_{number:05d}.mkv"
             _write_clip(folder / place, clip, staging)

@@ -17,6 +17,7 @@ from sfumato.audit.attack._visual import action_protocols, visual_attack
 from sfumato.audit.measure._measure import MeasureError, Result
 from sfumato.data import audio_mnist
 from sfumato.people import Box, face_detector, face_embedder, pose_estimator
+from sfumato.progress import track
 
 AS_IT_STANDS = "protected against a gallery of originals"
 PARROT = "protected against a gallery protected in the same way"
@@ -44,7 +45,8 @@ def faces_folder(pairs: Pairs, **facts: Any) -> list[Result]:
     detector, embedder = face_detector(), face_embedder()
     ids = list(pairs.facts.get("person", [str(number) for number in range(len(pairs))]))
     vectors: dict[str, list[Any]] = {n: [] for n in ("early", "late", "shown", "parrot")}
-    for raw, shown in zip(pairs.clips(False), pairs.clips(True), strict=True):
+    clips = zip(pairs.clips(False), pairs.clips(True), strict=True)
+    for raw, shown in track(clips, "clips", len(pairs)):
         first = range((len(raw) + 1) // 2)
         last = range(len(raw) // 2, len(raw))
         seen = [(number, box) for number, image in enumerate(raw) for box in detector.detect(image)]

@@ -22,6 +22,7 @@ from sfumato.audit.certify._clopper_pearson import at_least, at_most
 from sfumato.audit.certify._epsilon import AuditError
 from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Result
 from sfumato.media import IMAGE_SUFFIXES, Image, open_video, read_image
+from sfumato.progress import track
 from sfumato.protect.hide import is_one_of
 
 FACES = "centerface+blazeface"
@@ -201,7 +202,7 @@ def leaks_in(
             why=cover.why, every=every,
         )  # fmt: skip
 
-    return joined(one(output, original) for output, original in pairs)
+    return joined(one(*pair) for pair in track(list(pairs), "outputs"))
 
 
 def joined(reports: Iterable[LeakReport]) -> LeakReport:
@@ -260,11 +261,13 @@ def _pairs(output: str | Path, original: str | Path | None) -> Iterator[tuple[Im
         return
     if original is None:
         with open_video(output) as frames:
-            yield from ((frame.image, None) for frame in frames)
+            for frame in track(frames, "frames", frames.info.expected_frames):
+                yield frame.image, None
         return
     with open_video(output) as frames, open_video(original) as sources:
         try:
-            for frame, source in zip(frames, sources, strict=True):
+            both = zip(frames, sources, strict=True)
+            for frame, source in track(both, "frames", frames.info.expected_frames):
                 yield frame.image, source.image
         except ValueError:
             raise AuditError(

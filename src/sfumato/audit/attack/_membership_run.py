@@ -35,6 +35,7 @@ from sfumato.learn.config import (
 from sfumato.learn.engine import Streams, forward
 from sfumato.models import load_weights
 from sfumato.privacy import Card, Guarantee, Randomness, checked_card
+from sfumato.progress import tell
 
 _OTHER_SEED = 7919
 _BATCH = 32
@@ -129,6 +130,7 @@ def audit_members(
             nonlocal done
             done += 1
             say(f"training shadow model {done} of {shadows}")
+            tell("shadow models", done - 1, shadows)
             model = build_model(config, len(members.classes))
             train(
                 model, Subset(pool, indices.tolist()), plan, speed=speed_of(config),

@@ -19,6 +19,7 @@ from sfumato.audit.attack._undo import Frames, Masks, Undo
 from sfumato.audit.measure._accuracy import ssim
 from sfumato.audit.measure._measure import MeasureError, Result
 from sfumato.people import FaceDetector, FaceEmbedder
+from sfumato.progress import track
 
 _LEAST_CHANGE, _CODED_CHANGE = 2, 12
 _SMALL = 240
@@ -132,7 +133,7 @@ def reconstruct(
     truth = _faces(originals, detector, embedder)
     first = _again(protected, truth, detector, embedder)
     found = []
-    for name, undo in attacks.items():
+    for name, undo in track(attacks.items(), "attacks"):
         back = undo(protected, places)
         after = _quality(originals, back, places)
         again = _again(back, truth, detector, embedder)

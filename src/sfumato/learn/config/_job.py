@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sfumato.files import refuse_overwrite, write_json, write_text
+from sfumato.files import for_owner_only, refuse_overwrite, write_json, write_text
 from sfumato.learn._methods import METHODS, plan_for
 from sfumato.learn._plan import Plan
 from sfumato.learn._saved import save_model
@@ -289,7 +289,7 @@ class _OperatorLog:
     def __init__(self, path: Path) -> None:
         self._path = path
         handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-        os.fchmod(handle, 0o600)
+        for_owner_only(handle)
         os.close(handle)
 
     def __call__(self, values: dict[str, Any]) -> None:

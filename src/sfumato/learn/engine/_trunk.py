@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from sfumato.data import Record, Records
+from sfumato.files import for_owner_only
 from sfumato.learn._plan import Plan
 from sfumato.learn._projector import content_hash
 from sfumato.learn.engine._speed import Speed
@@ -135,7 +136,7 @@ class _Shelf:
         path = folder / f"sfumato-trunk-{name}"
         if speed.keep_cache:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            os.fchmod(handle, 0o600)
+            for_owner_only(handle)
         else:
             handle, temporary = tempfile.mkstemp(prefix="sfumato-trunk-", dir=folder)
             os.unlink(temporary)

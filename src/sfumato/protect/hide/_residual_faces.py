@@ -10,6 +10,7 @@ from typing import Any
 
 from sfumato import people
 from sfumato.media import IMAGE_SUFFIXES, Image, ahead, open_video, read_image
+from sfumato.progress import track
 from sfumato.protect.hide._region import face_detector
 
 _SAME_PLACE, _PART = 0.3, 0.5
@@ -111,5 +112,6 @@ def _pairs(source: Path, made: Path, tolerant: bool) -> Iterator[tuple[Image, Im
         yield read_image(source, tolerant=tolerant), read_image(made)
         return
     with open_video(source, tolerant=tolerant) as originals, open_video(made) as outputs:
-        for original, output in zip(originals, outputs, strict=True):
+        frames = zip(originals, outputs, strict=True)
+        for original, output in track(frames, "checking", outputs.info.expected_frames):
             yield original.image, output.image

@@ -1,0 +1,96 @@
+"""How a verb is declared: options that several verbs have stand here once, and nowhere else."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import typer
+
+from sfumato.cli._help import BUDGET, EXPERT, OUTPUT, Verb, Verbs
+
+# A verb asks for one of these by naming a keyword-only parameter without default.
+SHARED: dict[str, Any] = {
+    "as_json": typer.Option(
+        False, "--json", help="Print one JSON object instead of words.", rich_help_panel=OUTPUT
+    ),
+    "force": typer.Option(
+        False, "--force", help="Replace outputs that are already there.", rich_help_panel=OUTPUT
+    ),
+    "dry_run": typer.Option(
+        False,
+        "--dry-run",
+        help="Say what would be done and what it proves; read nothing private.",
+        rich_help_panel=OUTPUT,
+    ),
+    "out": typer.Option(
+        None,
+        "--out",
+        "-o",
+        help="NAME.measures.json for the report; by default beside the release.",
+        rich_help_panel=OUTPUT,
+    ),
+    "offline": typer.Option(
+        False, "--offline", help="Download nothing; fail if a model is not there."
+    ),
+    "seed": typer.Option(
+        None, help="For tests only: the result is not private.", rich_help_panel=EXPERT
+    ),
+    "ledger": typer.Option(
+        None, help="Ledger file or URL (or SFUMATO_LEDGER).", rich_help_panel=BUDGET
+    ),
+    "dataset": typer.Option(
+        None, help="The data set's name in the ledger.", rich_help_panel=BUDGET
+    ),
+    "key": typer.Option(
+        None,
+        help="A name for this release in the ledger (else a random one).",
+        rich_help_panel=BUDGET,
+    ),
+    "acknowledge_no_guarantee": typer.Option(
+        False,
+        "--acknowledge-no-guarantee",
+        help="Release against a finite budget although nothing is proven.",
+        rich_help_panel=BUDGET,
+    ),
+    "book": typer.Option(
+        "sfumato-ledger.db",
+        "--ledger",
+        envvar="SFUMATO_LEDGER",
+        help="A file, or postgresql://user@host/name (password: ~/.pgpass).",
+        rich_help_panel=BUDGET,
+    ),
+}
+Function = TypeVar("Function", bound=Callable[..., None])
+
+
+def verbs(help: str = "", *examples: str, **more: Any) -> typer.Typer:
+    """The place of one verb, or of the commands below it."""
+    return typer.Typer(
+        cls=Verbs,
+        help=help,
+        epilog="\n".join(examples),
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        **more,
+    )
+
+
+def verb(
+    app: typer.Typer, *examples: str, name: str | None = None, hidden: bool = False
+) -> Callable[[Function], Function]:
+    """Register a command with examples for its help and the shared options that it names."""
+
+    def register(function: Function) -> Function:
+        given = function.__kwdefaults__ or {}
+        wanted = [
+            each.name
+            for each in inspect.signature(function).parameters.values()
+            if each.kind is each.KEYWORD_ONLY and each.name not in given
+        ]
+        function.__kwdefaults__ = given | {each: SHARED[each] for each in wanted}
+        app.command(name, cls=Verb, epilog="\n".join(examples), hidden=hidden)(function)
+        return function
+
+    return register
