@@ -339,7 +339,7 @@ def plain_number(value: object) -> float:
 
 def plain_count(value: object) -> int | None:
     """Any whole number as a plain int; None for everything else, truth values too."""
-    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    return int(value) if not isinstance(value, bool) and isinstance(value, Integral) else None
 
 
 def is_event(value: object) -> bool:
