@@ -48,11 +48,11 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(STAMP)demo: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[avatar]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[all]'
 	@touch $@
 
 $(STAMP)dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[avatar,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[dev]'
 	@touch $@ $(STAMP)demo
 
 clean:

@@ -36,6 +36,17 @@ class MissingExtraError(SfumatoError):
         )
 
 
+@contextmanager
+def needs_extra(package: str, extra: str, purpose: str) -> Iterator[None]:
+    """A block that imports ``package``, which only ``sfumato[extra]`` brings."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != package:
+            raise
+        raise MissingExtraError(package, extra, purpose) from None
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a sentence about ``word``: the most similar of what is known, or all of it."""
     names = list(known)

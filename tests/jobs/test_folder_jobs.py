@@ -15,14 +15,13 @@ from typing import Any
 
 import pytest
 from job_works import copy_reversed
-from rich.console import Console
-from sfumato.jobs._progress import Bar
 
 from sfumato.errors import SfumatoError
 from sfumato.files import sha256
 from sfumato.jobs import Item, JobReport, Standing, dataset_items, run_job
 from sfumato.jobs._run import Start
 from sfumato.media import MediaError
+from sfumato.progress import Step, listening
 
 
 def sources(folder: Path, **content: str) -> list[Path]:
@@ -270,16 +269,19 @@ def test_two_jobs_on_one_folder_are_refused(tmp_path: Path) -> None:
     assert refused
 
 
-def test_the_bar_shows_counts_and_ends_full(tmp_path: Path) -> None:
-    with open(tmp_path / "screen", "w", encoding="utf-8") as screen:
-        console = Console(file=screen, force_terminal=True, width=100, color_system=None)
-        with Bar(console) as bar:
-            bar(Standing(total=3, skipped=1, bytes_total=10))
-            bar(Standing(total=3, skipped=1, failed=1, bytes_total=10, bytes_finished=4))
-            assert bar._progress.tasks[0].percentage == pytest.approx(40)
-            bar(Standing(total=3, skipped=1, failed=1, done=1, bytes_total=10, bytes_finished=10))
-            assert bar._progress.finished
-    assert "3/3 files, 1 skipped, 1 failed" in (tmp_path / "screen").read_text()
+def test_whoever_listens_hears_counts_and_the_end(tmp_path: Path) -> None:
+    items = sources(tmp_path / "in", a="fine:1", b="fine:2")
+    heard: list[Step] = []
+    with listening(heard.append):
+        assert run(items, tmp_path / "out").ok
+    assert heard[0].done == 0
+    assert heard[-1].done == heard[-1].total
+    assert heard[-1].what == f"{len(items)}/{len(items)} files"
+
+
+def test_a_standing_names_what_was_skipped_and_failed() -> None:
+    standing = Standing(total=3, skipped=1, failed=1, done=1, bytes_total=10, bytes_finished=10)
+    assert str(standing) == "3/3 files, 1 skipped, 1 failed"
 
 
 def test_what_lies_beside_the_release_is_not_touched(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sfumato.body._body import Mesh
 from sfumato.body._camera import Camera
 from sfumato.body._skeleton import Floats
+from sfumato.errors import needs_extra
 
 NOBODY = -1
 _NEAR = 0.05
@@ -178,8 +179,9 @@ class Scene:
 
     def _embree(self) -> Any:
         if self._tree is None:
-            from embreex.mesh_construction import TriangleMesh
-            from embreex.rtcore_scene import EmbreeScene
+            with needs_extra("embreex", "render", "Rendering people"):
+                from embreex.mesh_construction import TriangleMesh
+                from embreex.rtcore_scene import EmbreeScene
 
             self._tree = EmbreeScene()
             TriangleMesh(self._tree, self._vertices, self._faces)

@@ -14,7 +14,7 @@ from sfumato.cli._output import emit
 from sfumato.cli._verb import verb, verbs
 
 if TYPE_CHECKING:
-    from sfumato.privacy import DpsgdPromise
+    from sfumato.privacy.dpsgd import DpsgdPromise
 
 app = verbs()
 
@@ -54,7 +54,7 @@ def account(
     as_json: bool,
 ) -> None:
     """The noise that a DP-SGD promise needs, the promise of a noise, or what a paper's setting gives."""
-    from sfumato.privacy import dpsgd_promise
+    from sfumato.privacy.dpsgd import dpsgd_promise
 
     if as_published is not None:
         _published(as_published, as_json)

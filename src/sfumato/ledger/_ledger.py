@@ -7,19 +7,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-from sqlalchemy.engine import Connection
+from typing import TYPE_CHECKING, Any
 
 from sfumato import __version__
+from sfumato.errors import needs_extra
 from sfumato.ledger._book import Account, Book
 from sfumato.ledger._budget import ALL, Budget, checked_name
 from sfumato.ledger._chain import Entry, Export
 from sfumato.ledger._errors import BudgetExceededError, LedgerError, UnguaranteedReleaseError
 from sfumato.ledger._reservation import Request, Reservation, plain_records
 from sfumato.ledger._statement import Statement
-from sfumato.ledger._storage import Storage
 from sfumato.privacy import Guarantee, NoGuarantee, Relation, Unit
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+    from sfumato.ledger._storage import Storage
 
 _TIMEOUT = 60.0
 # Composing may take seconds, so it is first done without the lock; after this many lost races it is
@@ -65,6 +68,9 @@ class Ledger:
 
         Nothing is written before :meth:`create`. ``timeout`` is how many seconds to wait for others.
         """
+        with needs_extra("sqlalchemy", "ledger", "A ledger"):
+            from sfumato.ledger._storage import Storage
+
         return cls(Storage(target, timeout=timeout))
 
     def __repr__(self) -> str:

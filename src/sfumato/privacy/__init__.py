@@ -80,7 +80,6 @@ from sfumato.privacy.accounting._calibration import (
     dpsgd_event,
     dpsgd_schedule,
 )
-from sfumato.privacy.accounting._dpsgd_promise import DpsgdPromise, dpsgd_promise
 from sfumato.privacy.accounting._published import PUBLISHED, PublishedSetting, Truth, truths
 from sfumato.privacy.accounting._terms import AccountingError
 
@@ -99,7 +98,6 @@ __all__ = [
     "CardFor",
     "Composed",
     "DiscreteNoise",
-    "DpsgdPromise",
     "Event",
     "EventError",
     "ExponentialChoice",
@@ -142,7 +140,6 @@ __all__ = [
     "coins",
     "delta_of",
     "dpsgd_event",
-    "dpsgd_promise",
     "dpsgd_schedule",
     "epsilon_of",
     "event_from_json",

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from sfumato import __version__
+from sfumato.errors import needs_extra
 from sfumato.files import refuse_overwrite, write_text
 from sfumato.privacy import (
     Card,
@@ -28,9 +29,10 @@ from sfumato.privacy import (
     without_paths,
 )
 from sfumato.privacy.measures import Measured
-from sfumato.report import _figures
 from sfumato.report._collect import Collected, Release, collect
-from sfumato.report._figures import Figure
+
+if TYPE_CHECKING:
+    from sfumato.report._figures import Figure
 
 _NAMES_SHOWN = 4
 _OF_ONE_FILE = {"outputs", "readable"}
@@ -88,6 +90,9 @@ class Report:
     @cached_property
     def figures(self) -> dict[str, list[Figure]]:
         """The drawings by section; empty sections stay out of the page."""
+        with needs_extra("matplotlib", "report", "A report with figures"):
+            from sfumato.report import _figures
+
         per_class = [one for one in self.measures if one.per_class is not None]
         matrices = [one for one in self.measures if one.matrix is not None]
         single = {

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import store
+from sfumato.errors import needs_extra
 from sfumato.media import Image
 from sfumato.people._boxes import Box
 
@@ -22,7 +23,8 @@ class DlibEmbedder:
     same_person = 0.6
 
     def __init__(self, *, offline: bool = False) -> None:
-        import dlib
+        with needs_extra("dlib", "faces", "Recognising faces"):
+            import dlib
 
         self._rectangle = dlib.rectangle
         landmarks = store.path("dlib-face-landmarks-5", offline=offline)

@@ -18,7 +18,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import binom
 
 from sfumato.privacy._events import Event, plain_number
 from sfumato.privacy._units import Relation
@@ -376,6 +375,8 @@ def _participations(probability: float, steps: int, tail: float) -> tuple[Array,
 
     What lies below is rounded up to the first count kept.
     """
+    from scipy.stats import binom  # a second to import, and few events need it
+
     high = last_count(probability, steps, tail)
     low = steps - last_count(1 - probability, steps, tail)
     counts = np.arange(low, high + 1, dtype=np.float64)

@@ -29,7 +29,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from sfumato.errors import SfumatoError
 from sfumato.privacy._events import (
@@ -231,6 +230,8 @@ def _approximate(event: ApproximateRelease, group: int) -> AtomicTerm:
 
 def last_count(probability: float, trials: int, tail: float) -> int:
     """The least count above which a binomial has at most ``tail`` (scipy's isf fails so far out)."""
+    from scipy.stats import binom  # a second to import, and few events need it
+
     low, high = 0, trials
     while low < high:
         middle = (low + high) // 2
@@ -250,6 +251,8 @@ def participation(probability: float, group: int) -> tuple[NDArray[np.float64], 
     """
     if group == 1:
         return np.array([1 - probability, probability]), 0.0
+    from scipy.stats import binom
+
     last = last_count(probability, group, _BINOMIAL_TAIL)
     least = group - last_count(1 - probability, group, _BINOMIAL_TAIL)
     weights = binom.pmf(np.arange(last + 1), group, probability)
