@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from sfumato.learn import (
 )
 from sfumato.learn.engine import _step as step_module
 from sfumato.learn.engine._clipped import check_rows, clipped_rows, lay_out
+from sfumato.learn.engine._unwritten import unwritten
 from sfumato.models import VideoViT
 from sfumato.privacy import Randomness
 
@@ -141,6 +143,103 @@ def test_a_buffer_that_larger_batches_write_stops_the_first_step() -> None:
     with pytest.raises(ChangingBufferError, match="seen"):
         _train(model, checks.separable(10), _plan())
     assert not bool(model.seen.any())
+
+
+class Writes(Base):
+    """Copies a record into the model in some way, after a few passes."""
+
+    def __init__(self, after: int = 30) -> None:
+        super().__init__()
+        self.after, self.passes = after, 0
+        self.register_buffer("seen", torch.zeros(checks.SIZE))
+        self.frozen = nn.Parameter(torch.zeros(checks.SIZE), requires_grad=False)
+
+    def write(self, record: Tensor) -> None:
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.passes += 1
+        if self.passes > self.after:
+            with torch.no_grad():
+                self.write(x.detach()[0])
+        return self.last(self.first(x).tanh())
+
+
+class IntoBuffer(Writes):
+    def write(self, record: Tensor) -> None:
+        self.seen.copy_(record)
+
+
+class IntoFrozenParameter(Writes):
+    def write(self, record: Tensor) -> None:
+        self.frozen.data.copy_(record)
+
+
+class IntoTrainedParameter(Writes):
+    def write(self, record: Tensor) -> None:
+        self.first.bias.data[0] += 1e-6 * record[0]
+
+
+class IntoNewBuffer(Writes):
+    def write(self, record: Tensor) -> None:
+        self.register_buffer("another", record.clone())
+
+
+class IntoNewParameter(Writes):
+    def write(self, record: Tensor) -> None:
+        self.first.bias = nn.Parameter(self.first.bias.detach() + record[0])
+
+
+class IntoExtraState(Writes):
+    kept = torch.zeros(1)
+
+    def write(self, record: Tensor) -> None:
+        self.kept = record
+
+    def get_extra_state(self) -> Tensor:
+        return self.kept
+
+
+@pytest.mark.parametrize("after", [0, 30])
+@pytest.mark.parametrize(
+    "make",
+    [IntoBuffer, IntoFrozenParameter, IntoTrainedParameter, IntoNewBuffer, IntoNewParameter,
+     IntoExtraState],
+)  # fmt: skip
+def test_what_a_forward_pass_writes_never_leaves(make: Any, after: int) -> None:
+    """Whatever place a model finds for it, and however late: the model is not handed out."""
+    with pytest.raises((ChangingBufferError, MixedRecordsError)):
+        _train(make(after), checks.separable(10), _plan(steps=30, unit="record"))
+
+
+def test_a_model_that_has_diverged_is_not_taken_for_one_that_writes() -> None:
+    model = checks.make_model()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(math.nan)
+    with unwritten(model):
+        pass
+
+
+def test_layers_that_change_later_go_one_record_at_a_time() -> None:
+    """A parameter that is used otherwise than when it was looked at ends in the loop, not in a crash."""
+
+    class Otherwise(Base):
+        calls = 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            if self.calls <= 40:
+                return self.last(self.first(x).tanh())
+            weight = self.first.weight[torch.arange(len(self.first.weight))]
+            return self.last(F.linear(x, weight, self.first.bias).tanh())
+
+    model = Otherwise()
+    _train(model, checks.separable(10), _plan(steps=40))
+    chosen = route_of(model)
+    assert chosen is not None
+    assert chosen.route is Route.LOOP, chosen.reason
+    assert "a parameter is used by" in chosen.reason
 
 
 def test_mixing_that_begins_later_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sfumato.ledger import (
@@ -256,6 +258,37 @@ def test_a_committed_run_is_found_only_to_write_what_it_drew(
         ledger.reserve("gym", promise(0.5), key="more", run=run, draws=False)
 
 
+def test_two_copies_of_one_run_cannot_both_be_let_go(
+    address: str, budget: Budget, promise: Promise
+) -> None:
+    """A run's folder that was copied and resumed twice draws twice: one of the two is counted."""
+    Ledger.open(address).create("gym", **budget)  # type: ignore[arg-type]
+    run, finished = new_run_id(), []
+
+    def resume(name: str, meanwhile: Callable[[], None]) -> None:
+        with Ledger.open(address).spending("gym", promise(), key="job", run=run):
+            meanwhile()
+        finished.append(name)
+
+    with pytest.raises(KeyConflictError, match="copy of the run's folder"):
+        resume("second", lambda: resume("first", lambda: None))
+    assert finished == ["first"]
+    assert Ledger.open(address).show("gym").spent_epsilon == cost(1)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, Fraction])
+def test_the_type_of_a_budget_changes_nothing(ledger: Ledger, promise: Promise, kind: type) -> None:
+    made = ledger.create("odd", owner="o", epsilon=kind(1.5), delta=kind(2**-10), unit="record",
+                         relation="replace")  # fmt: skip
+    assert (made.budget.epsilon, made.budget.delta) == (1.5, 2**-10)
+    assert ledger.show("odd").budget == made.budget
+
+
+def test_the_least_budget_can_be_shown(ledger: Ledger) -> None:
+    assert "delta 0 fits" in str(ledger.create("least", owner="o", epsilon=5e-324, delta=0.0,
+                                               unit="record", relation="replace"))  # fmt: skip
+
+
 @pytest.mark.parametrize("run", ["", "/data/run", "spring", "A" * 32, "ab" * 32, 7])
 def test_a_run_id_that_two_runs_could_share_is_refused(
     ledger: Ledger, promise: Promise, run: str
@@ -353,6 +386,9 @@ def test_what_is_said_to_fit_does_fit(ledger: Ledger, promise: Promise) -> None:
     [
         ({"epsilon": 0.0}, "epsilon > 0"),
         ({"epsilon": math.nan}, "epsilon > 0"),
+        ({"epsilon": "3"}, "epsilon > 0"),
+        ({"epsilon": None}, "epsilon > 0"),
+        ({"delta": "0"}, "delta < 1"),
         ({"delta": 1.0}, "delta < 1"),
         ({"unit": "everyone"}, "Expected a unit"),
         ({"unit": "masked-tokens"}, "relation replace or zero-out"),

@@ -12,7 +12,11 @@ from typing import Any
 
 from sfumato.errors import SfumatoError
 from sfumato.learn._projector import Subspace
-from sfumato.learn.engine._validate import LARGEST_CLIP_NORM, SMALLEST_CLIP_NORM
+from sfumato.learn.engine._validate import (
+    LARGEST_CLIP_NORM,
+    ROUNDING_OF_CLIPPED,
+    SMALLEST_CLIP_NORM,
+)
 from sfumato.learn.views._public_view import PublicView
 from sfumato.privacy import (
     Event,
@@ -27,6 +31,8 @@ from sfumato.privacy import (
     Unit,
     UnitKind,
     calibrate_dpsgd,
+    plain_count,
+    plain_number,
 )
 
 # what epsilons of a sound plan are computed and calibrated by
@@ -82,10 +88,12 @@ class Plan:
         for name in ("epsilon", "delta", "clip_norm"):
             object.__setattr__(self, name, _number(name, getattr(self, name)))
         for name in ("records", "batch", "steps", "clips"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise PlanError(f"Expected {name} as a whole number >= 1, got {value!r}.")
-            object.__setattr__(self, name, int(value))
+            count = plain_count(getattr(self, name))
+            if count is None or count < 1:
+                raise PlanError(
+                    f"Expected {name} as a whole number >= 1, got {getattr(self, name)!r}."
+                )
+            object.__setattr__(self, name, count)
         if type(self.unit) is not Unit:
             raise PlanError(f"Expected a Unit itself, got {type(self.unit).__name__}.")
         if self.batch > self.records:
@@ -93,7 +101,7 @@ class Plan:
                 f"Expected a batch of at most {self.records}, the number of "
                 f"{'persons' if self.by_person else 'records'}, got {self.batch}."
             )
-        if math.isnan(self.epsilon) or self.epsilon < 0:
+        if self.epsilon < 0:
             raise PlanError(f"Expected epsilon >= 0 (inf for no privacy), got {self.epsilon!r}.")
         if self.is_private and not 0 < self.delta < 1:
             raise PlanError(f"Expected 0 < delta < 1, got {self.delta!r}.")
@@ -179,8 +187,12 @@ class Plan:
 
     @property
     def noise_deviation(self) -> float:
-        """Standard deviation of the noise on the *sum* of clipped gradients."""
-        return self.noise_multiplier * self.clip_norm if self.is_private else 0.0
+        """Standard deviation of the noise on the *sum* of clipped gradients.
+
+        Measured against what a record adds with rounding included (R19), not against C itself.
+        """
+        longest = self.clip_norm * (1 + ROUNDING_OF_CLIPPED)
+        return self.noise_multiplier * longest if self.is_private else 0.0
 
     @property
     def event(self) -> Event:
@@ -327,6 +339,7 @@ def verified(plan: Plan) -> Plan:
 
 def _number(name: str, value: Any) -> float:
     """A plain float: a subclass could compare otherwise than it counts."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    number = plain_number(value)
+    if math.isnan(number):
         raise PlanError(f"Expected {name} as a number, got {value!r}.")
-    return float(value)
+    return number

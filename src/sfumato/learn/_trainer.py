@@ -30,6 +30,7 @@ from sfumato.learn.engine._speed import Speed
 from sfumato.learn.engine._step import Operator, PrivateStep, units_of
 from sfumato.learn.engine._streams import Streams
 from sfumato.learn.engine._trunk import TrunkCache, open_trunk
+from sfumato.learn.engine._unwritten import FixedState
 from sfumato.learn.engine._validate import trainable
 from sfumato.learn.views._prepare import AsIs, Preparation
 from sfumato.privacy import SEEDED, Guarantee, NoGuarantee, Randomness, epsilon_of
@@ -177,6 +178,7 @@ def train(
             randomness=source, speed=speed, team=team, operator=operator,
             tell_loss=told.append if show_private_loss else None,
         )  # fmt: skip
+        fixed = FixedState(model)
         team.follow(p.data for p in (*model.parameters(), *model.buffers()))
         every = evaluate_every or max(1, plan.steps // 10)
         asked = {_LOG: operator is not None, _LOSS: show_private_loss}
@@ -192,6 +194,7 @@ def train(
             last = state.spent == plan.steps
             shown = Progress(state.spent, plan.steps)
             if state.spent % every == 0 or last:
+                fixed.check()
                 shown = _look(model, plan, state.spent, streams, held_out, loss, start)
                 state.history.append(_row(shown, public_loss))
             shown = replace(

@@ -14,7 +14,12 @@ from sfumato.errors import needs_extra
 from sfumato.ledger._book import Account, Book
 from sfumato.ledger._budget import ALL, Budget, checked_name
 from sfumato.ledger._chain import Entry, Export
-from sfumato.ledger._errors import BudgetExceededError, LedgerError, UnguaranteedReleaseError
+from sfumato.ledger._errors import (
+    BudgetExceededError,
+    KeyConflictError,
+    LedgerError,
+    UnguaranteedReleaseError,
+)
 from sfumato.ledger._reservation import Request, Reservation, plain_records
 from sfumato.ledger._statement import Statement
 from sfumato.privacy import Guarantee, NoGuarantee, Relation, Unit
@@ -174,6 +179,16 @@ class Ledger:
         Call it when the output is complete and durable, before anybody else can see it.
         ``output_digest`` ties the entry to the output (never give a digest of an input).
         """
+        return self._commit(reservation, dataset, output_digest)
+
+    def _commit(
+        self,
+        reservation: Reservation | str,
+        dataset: str | None = None,
+        output_digest: str | None = None,
+        *,
+        only_once: bool = False,
+    ) -> Reservation:
         if isinstance(reservation, Reservation):
             key, dataset = reservation.key, reservation.dataset
         else:
@@ -184,6 +199,12 @@ class Ledger:
             held = _held(book, key, dataset)
             if isinstance(reservation, Reservation) and held.digest != reservation.digest:
                 raise LedgerError(f"The reservation {key!r} was made in another ledger.")
+            if held.committed and only_once:
+                raise KeyConflictError(
+                    f"The release with the key {key!r} of {held.dataset!r} was committed by another "
+                    "process while this one drew its own noise: a copy of the run's folder was "
+                    "resumed beside it. Only one of the two is counted, so this one is not let go."
+                )
             if held.committed:
                 return held
             body = {"reservation": held.entry, "output_digest": output_digest}
@@ -202,7 +223,10 @@ class Ledger:
         acknowledge_no_guarantee: bool = False,
         draws: bool = True,
     ) -> Iterator[Reservation]:
-        """Reserve before the block, commit after it; if the block raises, the budget stays spent."""
+        """Reserve before the block, commit after it; if the block raises, the budget stays spent.
+
+        Of two copies of one run that both draw, the second to end is refused: it is another release.
+        """
         held = self.reserve(
             dataset,
             promise,
@@ -213,7 +237,7 @@ class Ledger:
             draws=draws,
         )
         yield held
-        self.commit(held)
+        self._commit(held, only_once=draws)
 
     def preview(
         self,

@@ -41,6 +41,7 @@ from sfumato.privacy._events import (
     SelfComposed,
     SharedBatch,
     event_from_json,
+    plain_count,
     plain_number,
 )
 from sfumato.privacy._guarantee import (
@@ -151,6 +152,7 @@ __all__ = [
     "least_weight",
     "new_run_id",
     "officer_view",
+    "plain_count",
     "plain_number",
     "promise_from_json",
     "read_card",

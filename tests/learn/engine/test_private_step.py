@@ -90,6 +90,25 @@ def test_noise_is_standard_normal_far_into_its_tails() -> None:
         assert abs((abs(drawn) > edge).sum() - expected) < 5 * expected**0.5
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_noise_has_the_same_digits_whatever_the_default_type(dtype: torch.dtype) -> None:
+    """Half precision leaves gaps between values of noise that show what is underneath."""
+    expected = noise_module.GaussianNoise(checks.Randomness(1)).draw(101)
+    usual = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(dtype)
+        drawn = noise_module.GaussianNoise(checks.Randomness(1)).draw(101)
+    finally:
+        torch.set_default_dtype(usual)
+    assert drawn.dtype is torch.float32
+    assert torch.equal(drawn, expected)
+
+
+def test_noise_is_measured_against_what_rounding_lets_a_record_add() -> None:
+    plan = checks.make_plan(clip_norm=0.5)
+    assert plan.noise_deviation == plan.noise_multiplier * 0.5 * (1 + 2**-8)
+
+
 def test_noise_never_repeats_within_a_step() -> None:
     """However large the model: no lag at which the noise of a step resembles itself."""
     count = 5 << 19  # several times what is made at a time

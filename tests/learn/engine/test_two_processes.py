@@ -77,7 +77,10 @@ def _other_records(rank: int) -> dict[str, Any]:
         x = data[9].x.copy()
         x[3] += 1
         changed.items[9] = Record(x, data[9].y)
+    many = checks.Listed([data[i % 20] for i in range(200)])
+    many.items[1] = changed.items[9]  # one of many, not at either end
     return {
+        "one of many": (many, _plan(False)),
         "shuffled": (shuffled, _plan(False)),
         "shorter": (checks.Listed(data.items[: 20 - rank]), _plan(False)),
         "changed": (changed, _plan(False)),

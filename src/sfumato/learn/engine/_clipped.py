@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.utils import _pytree as tree
 
 from sfumato.learn.engine._independence import check_batch
+from sfumato.learn.engine._per_sample_grads import NotInTheBook
 from sfumato.learn.engine._probe import RouteChoice, choose, take_the_loop
-from sfumato.learn.engine._routes import ROUTES, Loss, Rows, Sums
+from sfumato.learn.engine._routes import ROUTES, Loss, Rows, Sums, by_loop
 from sfumato.learn.engine._speed import Route, Speed
 from sfumato.learn.engine._validate import (
     LARGEST_CLIP_NORM,
@@ -81,7 +82,11 @@ def clipped_rows(
     norms = []
     for start in range(0, rows.records, size):
         piece = rows.some(start, min(start + size, rows.records))
-        found, lengths = ROUTES[choice.route](model, loss, piece, clip_norm, parameters)
+        try:
+            found, lengths = ROUTES[choice.route](model, loss, piece, clip_norm, parameters)
+        except NotInTheBook as why:  # it computes otherwise than when it was looked at
+            choice = take_the_loop(model, loss, rows, parameters, speed.route, str(why))
+            found, lengths = by_loop(model, loss, piece, clip_norm, parameters)
         norms.append(lengths)
         for name, total in found.items():
             sums[name] = sums[name].add_(total) if name in sums else total
@@ -101,8 +106,13 @@ def check_rows(model: nn.Module, loss: Loss, rows: Rows, clip_norm: float, speed
         return False
     start = secrets.randbelow(rows.records - size + 1)
     piece = rows.some(start, start + size)
-    if not check_batch(model, loss, piece, clip_norm, parameters, ROUTES[choice.route]):
-        take_the_loop(model, loss, rows, parameters, speed.route)
+    try:
+        if check_batch(model, loss, piece, clip_norm, parameters, ROUTES[choice.route]):
+            return True
+        why = "rounding in a batch depends on its size"
+    except NotInTheBook as reason:
+        why = str(reason)
+    take_the_loop(model, loss, rows, parameters, speed.route, why)
     return True
 
 

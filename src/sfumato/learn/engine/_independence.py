@@ -19,8 +19,8 @@ from torch.utils import _pytree as tree
 
 from sfumato.learn.engine._noise import flatten
 from sfumato.learn.engine._routes import Loss, Rows, Sums, by_loop, forward
+from sfumato.learn.engine._unwritten import unwritten
 from sfumato.learn.engine._validate import (
-    ChangingBufferError,
     MixedRecordsError,
     ModelError,
     ReducedLossError,
@@ -45,7 +45,7 @@ def check_independence(model: nn.Module, loss: Loss, real: Rows) -> tuple[Rows, 
     Gives back made-up records like the ``real`` ones, and why they could not be judged (empty: they
     could, and all is well).
     """
-    with _unwritten_buffers(model):
+    with unwritten(model):
         return _look(model, loss, real)
 
 
@@ -122,26 +122,6 @@ def _moved(before: Tensor, after: Tensor) -> bool:
         return not torch.equal(before, after)
     scale = before.abs().max() if before.numel() else before.new_zeros(())
     return not bool((before - after).abs().max() <= 1e-5 * scale + 1e-7)
-
-
-@contextmanager
-def _unwritten_buffers(model: nn.Module) -> Iterator[None]:
-    """Refuse a model that writes into its buffers in this block, which are as before in any case."""
-    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    changed: list[str] = []
-    try:
-        yield
-    finally:
-        for name, buffer in model.named_buffers():
-            if not torch.equal(buffer, buffers[name]):
-                changed.append(name)
-                buffer.copy_(buffers[name])
-    if changed:
-        raise ChangingBufferError(
-            f"Expected buffers that stay as they are, got {changed[0]!r} written during a forward "
-            "pass: what it stores would leave the private scope without noise. Freeze it or "
-            "remove it."
-        )
 
 
 # -- made-up records -----------------------------------------------------------------------------
@@ -282,7 +262,7 @@ def check_batch(
     the extremes cut down to what those digits hold. A strange record stops no training.
     """
     one = _OneOfMany(model, loss, clip_norm, parameters, route, secrets.randbelow(rows.records))
-    with _unwritten_buffers(model), torch.random.fork_rng(devices=[]):
+    with unwritten(model), torch.random.fork_rng(devices=[]):
         if one.is_its_own(rows):
             return True
         try:

@@ -26,7 +26,7 @@ class GaussianNoise:
 
     def draw(self, count: int) -> Tensor:
         pairs = -(-count // 2)
-        values = torch.empty(2, pairs)
+        values = torch.empty(2, pairs, dtype=torch.float32)  # whatever the default is
         for start in range(0, pairs, _PAIRS):
             drawn = self._stream.bits(12 * min(_PAIRS, pairs - start))
             _normal_pairs(torch.frombuffer(drawn, dtype=torch.int32), values, start)

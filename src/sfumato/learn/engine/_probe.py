@@ -73,15 +73,20 @@ def choose(
 
 
 def take_the_loop(
-    model: nn.Module, loss: Loss, rows: Rows, parameters: dict[str, nn.Parameter], wanted: Route
-) -> None:
+    model: nn.Module,
+    loss: Loss,
+    rows: Rows,
+    parameters: dict[str, nn.Parameter],
+    wanted: Route,
+    why: str,
+) -> RouteChoice:
     """From now on one record at a time, whatever was chosen or asked for."""
     chosen = choose(model, loss, rows, parameters, wanted)
-    why = "rounding in a batch depends on its size"
     loop = RouteChoice(
         Route.LOOP, f"not {chosen.route.value} because {why}", chosen.bytes_per_record
     )
     _remember(model, *_key(model, loss, rows, parameters, wanted), loop)
+    return loop
 
 
 def _key(

@@ -30,7 +30,8 @@ from sfumato.learn.engine._routes import Loss, Rows, Sums, by_loop, record_losse
 from sfumato.learn.engine._sampling import Indices, PoissonSampler, PublicSampler
 from sfumato.learn.engine._speed import Speed
 from sfumato.learn.engine._streams import Streams
-from sfumato.learn.engine._validate import check_layers, trainable
+from sfumato.learn.engine._unwritten import unwritten
+from sfumato.learn.engine._validate import check_layers, check_precision, trainable
 from sfumato.privacy import Randomness
 
 # What must stay with the operator: realised batch size, norms (R4).
@@ -91,9 +92,14 @@ class PrivateStep:
         self._projector: Projector | None = None
         self._taken = self._next_check = self._largest_checked = 0
         check_layers(model)
+        check_precision(trainable(model))
 
     def take(self) -> Released:
-        """The next step's gradient. The model's parameters are not moved."""
+        """The next step's gradient. The model's parameters are not moved, not even by the model."""
+        with unwritten(self._model, trainable_only=True):
+            return self._take()
+
+    def _take(self) -> Released:
         plan, team = self._plan, self._team
         parameters = trainable(self._model)
         drawn = self._draw()

@@ -47,6 +47,8 @@ class NothingTrainableError(ModelError):
 # Clip norms whose squares a float32 holds with room to spare: below, contributions would vanish in
 # subnormal numbers when they are measured, and not when they are added.
 SMALLEST_CLIP_NORM, LARGEST_CLIP_NORM = 1e-9, 1e9
+# What a record adds to a sum of clipped gradients is no longer than C times 1 + this, in float32.
+ROUNDING_OF_CLIPPED = 2.0**-8
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:

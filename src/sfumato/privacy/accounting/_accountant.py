@@ -293,7 +293,7 @@ def _delta(terms: Terms, epsilon: float) -> float:
         return 0.0
     if _only_gaussian(terms) or _is_known_participation(terms):
         return _delta_curve(terms, LEAST_DELTA)(epsilon)
-    interval = interval_for(_rough(terms, 1e-6))
+    interval = _usual_interval(terms)
     for _ in range(_MOST_WIDENINGS):
         try:
             level = chernoff_delta(terms, interval, epsilon, LEAST_DELTA)
@@ -305,6 +305,12 @@ def _delta(terms: Terms, epsilon: float) -> float:
     return 1.0
 
 
+def _usual_interval(terms: Terms) -> float:
+    """For a whole curve: that of its epsilon at 1e-6, or above all that is an infinite loss."""
+    lost = math.fsum(n * term.delta for term, n in terms if isinstance(term, AtomicTerm))
+    return interval_for(_rough(terms, min(0.5, max(1e-6, 2 * lost))))
+
+
 def _delta_curve(terms: Terms, delta: float, at: float | None = None) -> Callable[[float], float]:
     """delta as a function of epsilon: an upper bound everywhere, sharpest at ``delta`` (see ``compose``)."""
     if _only_gaussian(terms):
@@ -312,7 +318,7 @@ def _delta_curve(terms: Terms, delta: float, at: float | None = None) -> Callabl
     if _is_known_participation(terms):
         return lambda epsilon: _delta_of_known_participation(terms, epsilon, delta * _COUNT_SHARE)
     spare = slack(terms)
-    curves = tuple(_curves(terms, interval_for(_rough(terms, 1e-6)), delta, at))
+    curves = tuple(_curves(terms, _usual_interval(terms), delta, at))
 
     def curve_at(epsilon: float) -> float:
         there = max(0.0, epsilon - spare)
