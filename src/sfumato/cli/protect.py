@@ -108,7 +108,7 @@ def protect(
     """Protect SOURCE and write TARGET with its privacy card; fails if anything was left unprotected."""
     from sfumato import protect as releases
 
-    if method in ("pass", "pass-ldp"):
+    if releases.works_on_datasets(method):
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
                   preview, pairs, unit, delta, quality, workers, public_mask]  # fmt: skip
         _attributes(
@@ -120,7 +120,7 @@ def protect(
         return
     if private or useful or donors_are or donors or donors_from or fit_on or state:
         raise SfumatoError(
-            "Expected --method pass or pass-ldp with --private, --useful, --donors, --fit-on and "
+            "Expected a method of data sets (pass, pass-ldp) with --private, --useful, --donors, --fit-on and "
             f"--state, got {method!r}: other methods know no attributes."
         )
     if (pairs is None) != (pairs_to is None):

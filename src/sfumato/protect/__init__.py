@@ -10,8 +10,19 @@ from __future__ import annotations
 
 from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._command import CommandResult, Request, dry_run, run
+from sfumato.protect._dataset_method import DatasetMethod
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError, Stream
-from sfumato.protect._registry import get, make, methods
+from sfumato.protect._registry import (
+    dataset_methods,
+    from_card,
+    get,
+    get_dataset_method,
+    make,
+    methods,
+    names,
+    register,
+    works_on_datasets,
+)
 from sfumato.protect._release import OutputSettings, release, shape_of
 from sfumato.protect._review_exports import ReviewExports
 from sfumato.protect._setting_kinds import Epsilon
@@ -19,6 +30,7 @@ from sfumato.protect._setting_kinds import Epsilon
 __all__ = [
     "BeforeAfterPairs",
     "CommandResult",
+    "DatasetMethod",
     "Epsilon",
     "Method",
     "OutputSettings",
@@ -29,11 +41,17 @@ __all__ = [
     "Shape",
     "StillVisibleError",
     "Stream",
+    "dataset_methods",
     "dry_run",
+    "from_card",
     "get",
+    "get_dataset_method",
     "make",
     "methods",
+    "names",
+    "register",
     "release",
     "run",
     "shape_of",
+    "works_on_datasets",
 ]
