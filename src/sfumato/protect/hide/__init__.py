@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sfumato.protect.hide._hiding import Hiding as Hiding
     from sfumato.protect.hide._motion_only import AppearanceFree as AppearanceFree
     from sfumato.protect.hide._motion_only import Selective as Selective
+    from sfumato.protect.hide._region import Filter as Filter
     from sfumato.protect.hide._region import Place as Place
     from sfumato.protect.hide._region import Region as Region
     from sfumato.protect.hide._residual_faces import faces_left as faces_left
@@ -34,7 +35,7 @@ __getattr__ = lazy_exports(
         "_filters": "BLUR_SIZE PUBLISHED_KERNEL PUBLISHED_SIGMA Blur Pixelate Silhouette",
         "_hiding": "Hiding",
         "_motion_only": "AppearanceFree Selective",
-        "_region": "Place Region",
+        "_region": "Filter Place Region",
         "_residual_faces": "faces_left is_one_of",
         "_whole_picture": "Edges InverseSuperResolution Skeleton",
     },
