@@ -35,7 +35,7 @@ def methods_table() -> str:
         "| method | what it does | what it proves | cost |",
         "| --- | --- | --- | --- |",
     ]
-    for name, method in sorted(protect.methods().items()):
+    for name, method in sorted((protect.methods() | protect.dataset_methods()).items()):
         cost = costs.get(name)
         shown = f"{cost['ratio']:.1f}" if cost else "not measured"
         lines.append(f"| `{name}` | {method.summary} | {method.provides} | {shown} |")

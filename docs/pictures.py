@@ -60,7 +60,7 @@ def main(names: list[str]) -> None:
     frames = [Frame(image, n, Fraction(n, 25)) for n, image in enumerate(clip.frames)]
     FOLDER.mkdir(exist_ok=True)
     save("original", frames[SHOWN].image)
-    for name in names or sorted(protect.methods()):
+    for name in names or protect.names():
         if name == "external":
             continue
         accepted = protect.get(name).accepted_settings()

@@ -711,7 +711,7 @@ MUTANTS += (
         (
             Patch(
                 "protect/_release.py",
-                "    require_target(source, target, how, beside=beside, force=force)\n",
+                "    require_target(source, target, how, sidecars=sidecars, force=force)\n",
                 "",
             ),
         ),

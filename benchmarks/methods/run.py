@@ -38,7 +38,7 @@ def run(
 
     With ``data``, folders of recordings, also what is left of real pictures under each guarantee.
     """
-    names = only.split(",") if only else sorted(protect.methods())
+    names = only.split(",") if only else protect.names()
     costs: dict[str, dict[str, float]] = {}
     notes: list[str] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -18,6 +18,7 @@ from sfumato.attributes import (
     Pass,
     PassTraining,
     Task,
+    open_state,
     read_table,
     release,
     whitening,
@@ -28,7 +29,7 @@ from sfumato.attributes._training import _anchors
 from sfumato.audit import BayesAttacker
 from sfumato.data import ArrayRecords, Subset
 from sfumato.errors import SfumatoError
-from sfumato.privacy import NoGuarantee, Randomness
+from sfumato.privacy import Guarantee, NoGuarantee, Randomness
 
 QUICK = PassTraining(steps=80, batch=200, learning_rate=3e-3, start_temperature=0.2)
 
@@ -412,3 +413,17 @@ def test_dropout_is_of_the_training_alone_and_follows_the_seed(tmp_path: Path) -
     assert torch.equal(
         rows, Pass.load(tmp_path / "model.safetensors", one.donors).substitution(records)
     )
+
+
+@pytest.mark.parametrize(("name", "proven"), [("pass", False), ("pass-ldp", True)])
+def test_states_written_before_still_load_with_their_draws(name: str, proven: bool) -> None:
+    folder = Path(__file__).parent / "states_written_before" / name
+    kept = open_state(folder, {"method": name})
+    assert kept is not None
+    assert kept.method.name == name
+    assert list(kept.donor_rows) == list(range(6))
+    again = speech_like(8, seed=5)
+    again.owners = [(f"stranger{number}",) for number in range(8)]
+    drawn = {False: [1, 5, 3, 3, 0, 3, 5, 5], True: [3, 2, 2, 3, 2, 2, 4, 0]}[proven]
+    assert kept.method.protect(again).tolist() == drawn
+    assert isinstance(kept.method.guarantee, Guarantee) == proven

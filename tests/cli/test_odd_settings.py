@@ -14,7 +14,6 @@ from benchmarks import TABLES
 from benchmarks.__main__ import app as tables
 from sfumato import protect
 from sfumato.attributes import AttributesError
-from sfumato.attributes import _command as attributes
 from sfumato.cli.main import run as run_command
 from sfumato.learn import TrainConfig
 from sfumato.protect import _command
@@ -112,7 +111,12 @@ def test_no_odd_setting_of_pass_ends_in_a_bug(run: Run, method: str) -> None:
             "--donors-are", "public", "--dry-run"]  # fmt: skip
     base += ["--epsilon", "2"] if method == "pass-ldp" else []
     assert run(*base)[0] == DONE
-    for setting in (*attributes._schema(method).model_fields, "tau", "epsilon", "colour"):
+    for setting in (
+        *protect.get_dataset_method(method).settings_schema().model_fields,
+        "tau",
+        "epsilon",
+        "colour",
+    ):
         for value in ODD:
             assert in_words(run(*base, "--set", f"{setting}={value}")), (setting, value)
 
@@ -132,7 +136,10 @@ def test_every_number_that_can_be_typed_has_two_ends(name: str) -> None:
 
 
 def test_numbers_of_trainings_tables_and_pass_have_two_ends_too() -> None:
-    schemas = [TrainConfig, *map(attributes._schema, ("pass", "pass-ldp"))]
+    schemas = [
+        TrainConfig,
+        *(kind.settings_schema() for kind in protect.dataset_methods().values()),
+    ]
     schemas += [schema_of(table.load().run) for table in TABLES.values()]
     assert [place for schema in schemas for place in unbounded(schema)] == []
 
@@ -280,5 +287,10 @@ def test_messages_stay_short_whatever_was_typed() -> None:
     for value in ("x" * 10**6, 10**4000, [[[[0] * 99] * 99] * 99], {"a": "b" * 10**6}):
         assert len(shown(value)) < 250
     with pytest.raises(AttributesError) as caught:
-        checked(attributes._schema("pass"), {"tau": "x" * 10**6}, "pass", AttributesError)
+        checked(
+            protect.get_dataset_method("pass").settings_schema(),
+            {"tau": "x" * 10**6},
+            "pass",
+            AttributesError,
+        )
     assert len(str(caught.value)) < 300

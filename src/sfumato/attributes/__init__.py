@@ -2,7 +2,6 @@
 
 from sfumato.attributes._best_channel import BestChannel, best_channel
 from sfumato.attributes._command import (
-    ATTRIBUTE_METHODS,
     AttributeRequest,
     dry_run,
     run,
@@ -21,7 +20,6 @@ from sfumato.attributes._theory import GuessBound, Theory, guess_bound
 from sfumato.attributes._training import PassTraining
 
 __all__ = [
-    "ATTRIBUTE_METHODS",
     "ENCODERS",
     "AttributeRequest",
     "AttributeTable",

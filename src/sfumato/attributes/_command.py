@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from sfumato.attributes._donors import Declared, DonorSet
-from sfumato.attributes._encoders import ENCODERS
 from sfumato.attributes._layouts import Dataset, chosen_rows, read_dataset
-from sfumato.attributes._ldp import PassLDP
-from sfumato.attributes._memo import DrawMemory, Scope
-from sfumato.attributes._pass import Pass
+from sfumato.attributes._pass import TYPED_TRAINING, Pass, pass_method
 from sfumato.attributes._release import release
 from sfumato.attributes._state import PassState, open_state, save_state
 from sfumato.attributes._tasks import AttributesError, Task, read_table, require_two_classes
@@ -35,15 +31,7 @@ from sfumato.privacy import (
     versions_of,
 )
 from sfumato.protect import CommandResult
-from sfumato.settings import Settings, checked, parameters_of, schema_from
-
-ATTRIBUTE_METHODS = ("pass", "pass-ldp")
-_PROTOTYPES = 2  # donors a class for the proven variant: few, or the best one is hardly ever drawn
-_USUAL_DONORS = 4096
-# what may be typed for the method, its training, and both
-_METHOD_SETTINGS = ("lambda_", "mu", "tau", "dimension", "draws_per_person")
-_TRAINING_SETTINGS = ("steps", "batch", "learning_rate")
-_METHODS = {"pass": Pass, "pass-ldp": PassLDP}
+from sfumato.settings import checked
 
 Spend = Callable[[Guarantee | NoGuarantee], AbstractContextManager[object]]
 
@@ -54,7 +42,7 @@ class AttributeRequest:
 
     source: Path
     target: Path
-    method: Literal["pass", "pass-ldp"]
+    method: str
     private: Sequence[str]
     useful: Sequence[str]
     donors_are: str | None
@@ -73,15 +61,15 @@ class AttributeRequest:
                 f"Expected --donors-are public, consenting or synthetic, got {self.donors_are!r}: "
                 "donors' pixels and samples are published as they are, so say why they may be."
             )
-        if self.method == "pass-ldp" and "epsilon" not in self.settings:
-            raise AttributesError("Expected --epsilon for pass-ldp: it is what is proven.")
-        if self.method == "pass" and "epsilon" in self.settings:
+        schema = pass_method(self.method).settings_schema()
+        proven = "epsilon" in schema.model_fields
+        if proven and "epsilon" not in self.settings:
+            raise AttributesError(f"Expected --epsilon for {self.method}: it is what is proven.")
+        if not proven and "epsilon" in self.settings:
             raise AttributesError(
-                "Expected no --epsilon for pass: nothing is proven about it; take pass-ldp."
+                f"Expected no --epsilon for {self.method}: nothing is proven about it; take pass-ldp."
             )
-        found = checked(
-            _schema(self.method), self.settings, f"the method {self.method}", AttributesError
-        )
+        found = checked(schema, self.settings, f"the method {self.method}", AttributesError)
         object.__setattr__(self, "settings", found)
         if self.state is not None and self.target.resolve() in (
             self.state.resolve(),
@@ -105,18 +93,6 @@ class AttributeRequest:
         }
 
 
-@cache
-def _schema(method: str) -> type[Settings]:
-    """The settings that may be typed, with the types and bounds of their receivers."""
-    receiver, training = parameters_of(_METHODS[method]), parameters_of(PassTraining)
-    named = (*_METHOD_SETTINGS, "epsilon", "encoder", "remember")
-    typed = {name: receiver[name] for name in named if name in receiver}
-    # only Python code can pass a network or a memory of draws
-    typed["encoder"] = (Literal[tuple(ENCODERS)], typed["encoder"][1])
-    typed["remember"] = (Scope, typed["remember"][1])
-    return schema_from(method, typed | {name: training[name] for name in _TRAINING_SETTINGS})
-
-
 def dry_run(request: AttributeRequest) -> CommandResult:
     """What would be done; reads nothing."""
     lines = [
@@ -124,10 +100,7 @@ def dry_run(request: AttributeRequest) -> CommandResult:
         f"{', '.join(request.private)} and to keep {', '.join(request.useful)}. "
         "Nothing was read or written.",
         f"Donors are declared {request.donors_are}; their pixels or samples are published as they are.",
-        "pass proves nothing; sfumato audit probe measures what leaks."
-        if request.method == "pass"
-        else f"pass-ldp proves epsilon {request.settings['epsilon']} a draw, for people who are "
-        "neither donors nor in the data it is fitted on (--fit-on).",
+        pass_method(request.method).expectation(request.settings),
     ]
     return CommandResult({"dry_run": True, **request.stated}, lines)
 
@@ -227,34 +200,26 @@ def _donors(
 ) -> tuple[DonorSet, list[int]]:
     """The donors and their rows in the data set they come from."""
     declared: Any = request.donors_are
-    if request.method == "pass-ldp" and request.donors is None:
-        found = DonorSet.prototypes(pool, request.useful[0], _PROTOTYPES, declared=declared)
+    seed = request.seed or 0
+    if request.donors is None:
+        kind = pass_method(request.method)
+        found = kind.usual_donors(pool, request.useful, declared, seed)
     else:
-        count = min(_USUAL_DONORS, len(pool)) if request.donors is None else request.donors
-        found = DonorSet.sample(pool, count, declared=declared, seed=request.seed or 0)
+        found = DonorSet.sample(pool, request.donors, declared=declared, seed=seed)
     assert isinstance(found.records, Subset)
     return found, [rows[index] for index in found.records.indices]
 
 
 def _method(request: AttributeRequest, donors: DonorSet, randomness: Randomness) -> Pass:
-    own = (*_METHOD_SETTINGS, "encoder")
-    wanted = {name: value for name, value in request.settings.items() if name in own}
-    training = {
-        name: value for name, value in request.settings.items() if name in _TRAINING_SETTINGS
-    }
-    remember: Scope | DrawMemory = request.settings.get("remember", "sample")
-    common: dict[str, Any] = {"remember": remember, "randomness": randomness, **wanted}
-    if request.method == "pass-ldp":
-        return PassLDP(
-            request.private,
-            request.useful,
-            donors,
-            epsilon=request.settings["epsilon"],
-            training=PassTraining(start_temperature=None, **training),
-            **common,
-        )
-    return Pass(
-        request.private, request.useful, donors, training=PassTraining(**training), **common
+    kind, settings = pass_method(request.method), dict(request.settings)
+    typed = {name: settings.pop(name) for name in TYPED_TRAINING if name in settings}
+    return kind(
+        request.private,
+        request.useful,
+        donors,
+        training=PassTraining(**(dict(kind.training_defaults) | typed)),
+        randomness=randomness,
+        **settings,
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from sfumato.attributes._donors import DONORS_PUBLISHED, DonorSet
+from sfumato.attributes._donors import DONORS_PUBLISHED, Declared, DonorSet
 from sfumato.attributes._loss import LossTerms
 from sfumato.attributes._memo import DrawMemory, Scope
 from sfumato.attributes._pass import Dimension, Indices, Pass, Weight
@@ -43,6 +43,7 @@ from sfumato.protect import Epsilon
 # Weights are whole numbers up to 2^48, or fewer bits where so many donors would not add up to 63.
 _WEIGHT_BITS, _SUM_BITS = 48, 62
 _ROWS_AT_ONCE = 2048
+_PROTOTYPES = 2  # donors a class: few, or the best one is hardly ever drawn
 
 
 class PassLDP(Pass):
@@ -60,7 +61,11 @@ class PassLDP(Pass):
     | embedding exactly zero, or not finite | cosine 0 with every donor: a uniform draw |
     """
 
-    method = "pass-ldp"
+    name: ClassVar[str] = "pass-ldp"
+    summary: ClassVar[str] = "every record of a data set replaced by a donor's, drawn with a proof"
+    provides: ClassVar[str] = "epsilon for a person or record, local"
+    # the scores are soft by construction: nothing to anneal
+    training_defaults: ClassVar[Mapping[str, Any]] = {"start_temperature": None}
 
     def __init__(
         self,
@@ -95,8 +100,7 @@ class PassLDP(Pass):
             dimension=dimension,
             encoder=encoder,
             encoder_settings=encoder_settings,
-            # the scores are soft by construction: nothing to anneal
-            training=training or PassTraining(start_temperature=None),
+            training=training or PassTraining(**self.training_defaults),
             remember=remember,
             randomness=randomness,
         )
@@ -104,6 +108,19 @@ class PassLDP(Pass):
         self._fixed_on: frozenset[str] | None = None
         self._disjoint: str | None = None
         self._ownerless = False
+
+    @classmethod
+    def expectation(cls, settings: Mapping[str, Any]) -> str:
+        return (
+            f"{cls.name} proves epsilon {settings['epsilon']} a draw, for people who are neither "
+            "donors nor in the data it is fitted on (--fit-on)."
+        )
+
+    @classmethod
+    def usual_donors(
+        cls, pool: Records, useful: Sequence[str], declared: Declared, seed: int
+    ) -> DonorSet:
+        return DonorSet.prototypes(pool, useful[0], _PROTOTYPES, declared=declared)
 
     def fit(
         self,
@@ -118,14 +135,14 @@ class PassLDP(Pass):
             self._fixed_on = frozenset(name for who in owners for name in who)
         return self
 
-    @property
-    def fixed_on(self) -> frozenset[str] | None:
+    def condition(self) -> dict[str, Any]:
         """Whose data encoder and donors were fixed on, where all of them have owners."""
-        return self._fixed_on
+        return {"fixed_on": None if self._fixed_on is None else sorted(self._fixed_on)}
 
-    def recall(self, fixed_on: frozenset[str]) -> None:
+    def restore(self, condition: Mapping[str, Any]) -> None:
         """The people of the fit that this method was loaded from; they can only grow in number."""
-        self._fixed_on = (self._fixed_on or frozenset()) | fixed_on
+        if condition["fixed_on"] is not None:
+            self._fixed_on = (self._fixed_on or frozenset()) | set(condition["fixed_on"])
 
     def declare_disjoint(self, sentence: str) -> PassLDP:
         """State that encoder and donors were fixed on other people; the sentence goes on the card.

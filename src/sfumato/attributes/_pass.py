@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from sfumato.attributes._donors import DONORS_PUBLISHED, DonorSet, match_matrix
-from sfumato.attributes._encoders import Encoder, build_encoder
+from sfumato.attributes._donors import DONORS_PUBLISHED, Declared, DonorSet, match_matrix
+from sfumato.attributes._encoders import ENCODERS, Encoder, build_encoder
 from sfumato.attributes._loss import LossTerms, UsefulBatch, terms
 from sfumato.attributes._memo import DrawMemory, Scope
 from sfumato.attributes._tasks import (
@@ -37,14 +38,38 @@ from sfumato.attributes._training import PassTraining, embed, train_substitution
 from sfumato.data import ArrayRecords, Record, Records
 from sfumato.files import atomic_output
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness
+from sfumato.protect import DatasetMethod, get_dataset_method
+from sfumato.settings import Settings, parameters_of, schema_from
 
 Indices = npt.NDArray[np.int64]
 Weight = Annotated[float, Field(ge=0, le=10**6)]
 Dimension = Annotated[int, Field(ge=1, le=2**16)]
 _FORMAT = "sfumato-pass-1"
+_USUAL_DONORS = 4096
+# what may be typed for the method and for its training
+_TYPED = ("lambda_", "mu", "tau", "dimension", "draws_per_person", "epsilon", "encoder", "remember")
+TYPED_TRAINING = ("steps", "batch", "learning_rate")
 
 
-class Pass:
+@cache
+def _schema(method: type[Pass]) -> type[Settings]:
+    receiver, training = parameters_of(method), parameters_of(PassTraining)
+    typed = {name: receiver[name] for name in _TYPED if name in receiver}
+    # only Python code can pass a network or a memory of draws
+    typed["encoder"] = (Literal[tuple(ENCODERS)], typed["encoder"][1])
+    typed["remember"] = (Scope, typed["remember"][1])
+    return schema_from(method.name, typed | {name: training[name] for name in TYPED_TRAINING})
+
+
+def pass_method(name: str) -> type[Pass]:
+    """PASS or a variant of it, by name."""
+    found = get_dataset_method(name)
+    if not issubclass(found, Pass):
+        raise AttributesError(f"Expected pass or a variant of it, got the method {name}.")
+    return found
+
+
+class Pass(DatasetMethod):
     """Substitution by donors (Chen et al. 2025, restated in SOUNDNESS 4).
 
     | setting | default |
@@ -57,7 +82,10 @@ class Pass:
     ``fit`` reads records with all attributes; ``protect`` reads none of them.
     """
 
-    method = "pass"
+    name: ClassVar[str] = "pass"
+    summary: ClassVar[str] = "every record of a data set replaced by a donor's (PASS)"
+    provides: ClassVar[str] = "no guarantee; measured leakage of private attributes"
+    training_defaults: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self,
@@ -124,6 +152,22 @@ class Pass:
             training=PassTraining.published(kind),
             **settings,
         )
+
+    @classmethod
+    def settings_schema(cls) -> type[Settings]:
+        return _schema(cls)
+
+    @classmethod
+    def expectation(cls, settings: Mapping[str, Any]) -> str:
+        """What a release with these settings will prove, in words, before anything is read."""
+        return f"{cls.name} proves nothing; sfumato audit probe measures what leaks."
+
+    @classmethod
+    def usual_donors(
+        cls, pool: Records, useful: Sequence[str], declared: Declared, seed: int
+    ) -> DonorSet:
+        """The donors out of ``pool`` where nobody says how many."""
+        return DonorSet.sample(pool, min(_USUAL_DONORS, len(pool)), declared=declared, seed=seed)
 
     # -- training ------------------------------------------------------------------------------
 
@@ -324,7 +368,7 @@ class Pass:
         tensors["donors.embedding"] = placed.contiguous()
         body = {
             "format": _FORMAT,
-            "method": self.method,
+            "method": self.name,
             "encoder": encoder.kind,
             "encoder_settings": encoder.settings,
             "classes": {name: list(values) for name, values in self._classes.items()},
@@ -343,6 +387,13 @@ class Pass:
             "dimension": self.dimension,
         }
 
+    def condition(self) -> dict[str, Any]:
+        """What a later run must know beside ``save`` for its promise, as JSON."""
+        return {}
+
+    def restore(self, condition: Mapping[str, Any]) -> None:
+        """Take up the ``condition`` of the run that fitted this method."""
+
     @classmethod
     def load(
         cls,
@@ -356,7 +407,7 @@ class Pass:
         with safe_open(path, framework="pt") as stored:
             metadata = stored.metadata() or {}
             body = json.loads(metadata.get("sfumato", "{}"))
-            if body.get("format") != _FORMAT or body.get("method") != cls.method:
+            if body.get("format") != _FORMAT or body.get("method") != cls.name:
                 raise AttributesError(
                     f"Expected a file saved by {cls.__name__}, got {body.get('method')!r}: "
                     "load it with the class that saved it."

@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 
 from sfumato.attributes._donors import DonorSet
-from sfumato.attributes._ldp import PassLDP
 from sfumato.attributes._memo import DrawMemory
-from sfumato.attributes._pass import Pass
+from sfumato.attributes._pass import Pass, pass_method
 from sfumato.attributes._tasks import AttributesError
 from sfumato.data import ArrayRecords
 from sfumato.errors import reading
 from sfumato.files import atomic_output, write_text
 from sfumato.privacy import Randomness
 
-METHODS: dict[str, type[Pass]] = {"pass": Pass, "pass-ldp": PassLDP}
 _MODEL, _MEMORY, _DONORS, _ORDER = "model.safetensors", "memory.json", "donors.npz", "order.json"
 
 
@@ -46,13 +44,12 @@ def save_state(folder: Path, state: PassState, settings: Mapping[str, Any]) -> N
         method.save(folder / _MODEL, force=True)
         _save_donors(folder / _DONORS, method)
         body: dict[str, Any] = {
-            "method": method.method,
+            "method": method.name,
             "settings": dict(settings),
             "declared": method.donors.declared,
             "donor_rows": [int(row) for row in state.donor_rows],
+            **method.condition(),
         }
-        if isinstance(method, PassLDP):
-            body["fixed_on"] = None if method.fixed_on is None else sorted(method.fixed_on)
         write_text(folder / _ORDER, json.dumps(body), private=True)
     method.memory.save(folder / _MEMORY, force=True)
 
@@ -76,14 +73,13 @@ def open_state(
             "Expected the settings that the --state folder was made with, got others: its draws "
             "would add to new ones; repeat the settings or name a new folder."
         )
-    method = METHODS[body["method"]].load(
+    method = pass_method(body["method"]).load(
         folder / _MODEL,
         _load_donors(folder / _DONORS, body["declared"]),
         remember=DrawMemory.load(folder / _MEMORY),
         randomness=randomness,
     )
-    if isinstance(method, PassLDP) and body["fixed_on"] is not None:
-        method.recall(frozenset(body["fixed_on"]))
+    method.restore(body)
     return PassState(method, body["donor_rows"])
 
 

@@ -41,7 +41,6 @@ from sfumato.audit.attack._undo import (
 )
 from sfumato.audit.attack._undo_release import (
     METHODS,
-    method_on,
     over_time,
     single_frame_attacks,
     undo_frames,
@@ -193,7 +192,6 @@ __all__ = [
     "lira_scores",
     "measures_json",
     "measures_path",
-    "method_on",
     "mnag",
     "nag",
     "on_pictures",

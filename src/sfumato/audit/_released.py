@@ -12,6 +12,7 @@ from sfumato.audit.certify._epsilon import AuditError
 from sfumato.files import parse_json
 from sfumato.media import IMAGE_SUFFIXES, list_media
 from sfumato.privacy import NoCardError, card_path, checked_card, says_private
+from sfumato.protect import get, names
 
 _SHEETS = ("leaks.png", ".leaks.png")  # what former versions of the audit wrote without a note
 _JOB, _INDEX, _CARD = ".job.jsonl", "metadata.jsonl", ".card.json"
@@ -40,7 +41,7 @@ def cover_of(output: str | os.PathLike[str]) -> Cover:
         card = checked_card(output)
     except NoCardError:
         return Cover(True, "no card says what was covered")
-    if "avatar" in card.method.split("+"):
+    if any(get(stage).draws_people for stage in card.method.split("+") if stage in names()):
         return Cover(
             False, "its card says that avatars stand for people, and an avatar is a person"
         )

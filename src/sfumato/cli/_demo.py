@@ -70,7 +70,7 @@ def run(out: Path, *, clip: Path | None, force: bool, say: Say) -> Summary:
     say("2. Protect it, every way that is installed; each output has its card.")
     ledger = _open_ledger(out / "ledger.db", force)
     for name, settings in WAYS.items():
-        if name in protect.methods():
+        if name in protect.names():
             _protect(source, out, name, settings, ledger, summary, force, say)
     summary.budget = str(ledger.show("demo"))
     say("3. Train on staged clips at one epsilon: the whole clip private, or the person only.")

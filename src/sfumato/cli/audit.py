@@ -228,19 +228,19 @@ def reconstruct(
         Result,
         beside_release,
         measures_path,
-        method_on,
         undo_release,
         write_measures,
     )
     from sfumato.files import refuse_overwrite
     from sfumato.people import face_detector, face_embedder
     from sfumato.privacy import checked_card
+    from sfumato.protect import from_card
 
     target = measures_path(beside_release(protected, "reconstruct"))
     refuse_overwrite(target, force=force)
     with progress_bar(hidden=as_json):
         found, outline = undo_release(
-            original, protected, method_on(checked_card(protected)), attacks=method,
+            original, protected, from_card(checked_card(protected)), attacks=method,
             public=_public_pictures(public) if "learned" in method else (), start=start, most=most,
             detector=face_detector() if faces else None,
             embedder=face_embedder() if faces else None,

@@ -22,15 +22,15 @@ def methods(*, as_json: bool) -> None:
 
     table = Table("method", "what it does", "what it proves", "settings", box=None, pad_edge=False)
     payload = []
-    for name, method in sorted(protect.methods().items()):
-        settings = ", ".join(sorted(method.accepted_settings()))
-        table.add_row(name, method.summary, method.provides, settings)
+    for name, method in sorted((protect.methods() | protect.dataset_methods()).items()):
+        settings = sorted(method.settings_schema().model_fields)
+        table.add_row(name, method.summary, method.provides, ", ".join(settings))
         payload.append(
             {
                 "name": name,
                 "summary": method.summary,
                 "provides": method.provides,
-                "settings": sorted(method.accepted_settings()),
+                "settings": settings,
             }
         )
     emit(as_json, {"methods": payload}, table)

@@ -16,7 +16,6 @@ from sfumato.errors import SfumatoError
 from sfumato.settings import parse_pairs
 
 app = verbs()
-_PASS = ("pass", "pass-ldp")
 
 
 @verb(
@@ -164,9 +163,9 @@ def protect(
     from sfumato import protect as releases
 
     releases.check_intention(
-        source, target, method or releases.DEFAULT_METHOD, _named(epsilon, delta, unit), also=_PASS
+        source, target, method or releases.DEFAULT_METHOD, _named(epsilon, delta, unit)
     )
-    if method in _PASS:
+    if method is not None and releases.works_on_datasets(method):
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
                   preview, pairs, unit, delta, quality, workers, public_mask]  # fmt: skip
         _attributes(
@@ -178,8 +177,8 @@ def protect(
         return
     if private or useful or donors_are or donors or donors_from or fit_on or state:
         raise SfumatoError(
-            "Expected --method pass or pass-ldp with --private, --useful, --donors, --fit-on and "
-            f"--state, got {method or 'no method'}: other methods know no attributes."
+            "Expected a method of data sets (pass, pass-ldp) with --private, --useful, --donors, "
+            f"--fit-on and --state, got {method or 'no method'}: other methods know no attributes."
         )
     if method is None:
         method = releases.DEFAULT_METHOD

@@ -10,9 +10,20 @@ from __future__ import annotations
 
 from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._command import CommandResult, Request, dry_run, run
+from sfumato.protect._dataset_method import DatasetMethod
 from sfumato.protect._intentions import DEFAULT_METHOD, NO_METHOD_GIVEN, check_intention
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError, Stream
-from sfumato.protect._registry import get, make, methods
+from sfumato.protect._registry import (
+    dataset_methods,
+    from_card,
+    get,
+    get_dataset_method,
+    make,
+    methods,
+    names,
+    register,
+    works_on_datasets,
+)
 from sfumato.protect._release import OutputSettings, release, shape_of
 from sfumato.protect._review_exports import ReviewExports
 from sfumato.protect._setting_kinds import Epsilon
@@ -22,6 +33,7 @@ __all__ = [
     "NO_METHOD_GIVEN",
     "BeforeAfterPairs",
     "CommandResult",
+    "DatasetMethod",
     "Epsilon",
     "Method",
     "OutputSettings",
@@ -33,11 +45,17 @@ __all__ = [
     "StillVisibleError",
     "Stream",
     "check_intention",
+    "dataset_methods",
     "dry_run",
+    "from_card",
     "get",
+    "get_dataset_method",
     "make",
     "methods",
+    "names",
+    "register",
     "release",
     "run",
     "shape_of",
+    "works_on_datasets",
 ]

@@ -33,6 +33,8 @@ class Chain(Method):
         if len(stages) < 2:
             raise ProtectError("Expected at least two methods to chain.")
         self.stages = tuple(stages)
+        # a later stage sees what the stages before it made, not the recording
+        self.region, self.watchers = stages[0].region, stages[0].watchers
         self.name = "+".join(stage.name for stage in stages)  # type: ignore[misc]
         self.summary = ", then ".join(stage.summary for stage in stages)  # type: ignore[misc]
 

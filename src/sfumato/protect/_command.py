@@ -30,7 +30,7 @@ from sfumato.protect._covering import covering, covers
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect._registry import accepts, make
 from sfumato.protect._release import OutputSettings, Reading, promise_of_release, release, shape_of
-from sfumato.protect._review_exports import ReviewExports, region_of, review_exports
+from sfumato.protect._review_exports import ReviewExports, review_exports
 
 DEFAULT_DELTA = 1e-5
 # Entered with a promise and the random id of the run before any noise is drawn (R20).
@@ -123,7 +123,7 @@ def dry_run(request: Request) -> CommandResult:
 def estimate(method: Method, shape: Shape) -> tuple[float, int]:
     """Seconds a frame and bytes of working memory, measured on frames made up here."""
     # a detector costs the same on every frame; blocks of noise must be measured whole
-    by_frame = region_of(method) is not None
+    by_frame = method.region is not None
     count = _FEW if by_frame else min(max(2 * method.lookahead, _FEW), 128)
     generator = np.random.default_rng(0)
     picture = generator.integers(0, 256, (shape.height, shape.width, 3)).astype(np.uint8)

@@ -9,7 +9,7 @@ from typing import Any
 from sfumato.errors import did_you_mean
 from sfumato.media import IMAGE_SUFFIXES
 from sfumato.protect._method import ProtectError
-from sfumato.protect._registry import accepts, get, methods
+from sfumato.protect._registry import accepts, dataset_method_names, names, works_on_datasets
 from sfumato.settings import shown
 
 # Blur hides faces alone: hair, clothes and gait stay visible, and with them the person.
@@ -23,19 +23,19 @@ _RECORDINGS = {".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg",
 _OF_A_PROOF = ("epsilon", "delta", "unit")
 
 
-def check_intention(
-    source: Path, target: Path, method: str, settings: Mapping[str, Any], also: tuple[str, ...] = ()
-) -> None:
-    """Raise where source, target, method and settings cannot all be meant; reads no recording.
-
-    ``also`` are names of methods that other rooms have.
-    """
+def check_intention(source: Path, target: Path, method: str, settings: Mapping[str, Any]) -> None:
+    """Raise where source, target, method and settings cannot all be meant; reads no recording."""
+    if works_on_datasets(method):
+        return
     _check_places(source, target)
+    known = names()
     for name in method.split("+"):
-        _check_name(name, also)
+        if name not in known:
+            every = sorted({*known, *dataset_method_names()})
+            raise ProtectError(f"Expected a method, got {shown(name)}{did_you_mean(name, every)}")
     for setting in _OF_A_PROOF:
         if setting in settings and not accepts(method, setting):
-            provers = [name for name in sorted(methods()) if accepts(name, setting)]
+            provers = [name for name in known if accepts(name, setting)]
             raise ProtectError(
                 f"Expected no --{setting} with the method {method}, which proves nothing: leave it "
                 f"out, or choose a method that proves something ({', '.join(provers)})."
@@ -54,15 +54,3 @@ def _check_places(source: Path, target: Path) -> None:
             f"Expected a file name for one recording, got the folder {str(target)!r}: did you mean "
             f"{likely}? The recording's own name is not taken over: names may identify people."
         )
-
-
-def _check_name(name: str, also: tuple[str, ...]) -> None:
-    if name in also:
-        return
-    try:
-        get(name)
-    except ProtectError:
-        known = sorted({*methods(), *also})
-        raise ProtectError(
-            f"Expected a method, got {shown(name)}{did_you_mean(name, known)}"
-        ) from None

@@ -27,9 +27,11 @@ class Limited(Method):
     inside, where only the inner output is shown.
     """
 
+    region: Region
+
     def __init__(self, inner: Method, region: Region) -> None:
         super().__init__()
-        self.inner, self.region = inner, region
+        self.inner, self.region, self.watchers = inner, region, region.watchers
         # a wrapper speaks under the name of what it wraps
         self.name = inner.name  # type: ignore[misc]
         where = region.kind if region.kind != "mask" else "the pixels of a mask"

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_type_hints
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame, VideoInfo
-from sfumato.privacy import Guarantee, NoGuarantee, Randomness
+from sfumato.privacy import Card, Guarantee, NoGuarantee, Randomness
 from sfumato.settings import Seed, Settings, checked, schema_from
+
+if TYPE_CHECKING:
+    from sfumato.protect.hide._region import Filter, Region, Watcher
 
 Promise = Guarantee | NoGuarantee
 
@@ -101,12 +104,23 @@ class Method(ABC):
     """One way to release pictures. Subclasses state their guarantee, or none, in their docstring.
 
     ``lookahead`` is how many frames a stream may hold back; ``settings`` are public. Keyword settings
-    are checked against the types and bounds of the constructor's signature before it runs.
+    are checked against the types and bounds of the constructor's signature before it runs. Whatever
+    the release, its reviewers and its audits must know of a method, the method says itself.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     provides: ClassVar[str]
+    # Audits that fit it: attacks of ``audit reconstruct``, and ``release-code`` for proven noise.
+    audits: ClassVar[frozenset[str]] = frozenset({"average", "average-near"})
+    # Its noise depends on the size of the picture, so that its code is audited at that size.
+    noise_needs_size: ClassVar[bool] = False
+    # Its output shows people on purpose who are nobody: a person detector is meant to find them.
+    draws_people: ClassVar[bool] = False
+    # Where it detects people in the original frames; None if it works on whole pictures.
+    region: Region | None = None
+    # Called with what was detected on each original frame; None if nobody is searched for.
+    watchers: list[Watcher] | None = None
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -117,9 +131,20 @@ class Method(ABC):
     def __init__(self, *, seed: Seed | None = None) -> None:
         self.randomness = Randomness(seed)
 
+    @classmethod
+    def from_card(cls, card: Card) -> Self:
+        """The method as its card tells it; what the card leaves out has its default."""
+        return cls(**cls.settings_on(card))
+
+    @classmethod
+    def settings_on(cls, card: Card) -> dict[str, Any]:
+        """What a card of this method says about the settings of the constructor."""
+        accepted = cls.accepted_settings()
+        return {name: value for name, value in card.settings.items() if name in accepted}
+
     @property
-    @abstractmethod
-    def lookahead(self) -> int: ...
+    def lookahead(self) -> int:
+        return 0
 
     def lookahead_for(self, shape: Shape) -> int:
         """The same for a recording of this shape, where it depends on that."""
@@ -154,23 +179,31 @@ class Method(ABC):
 
     @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
-        """Name and device of whatever looked for people in the last recording, for the card."""
+        """Name and device of every detector that ran on the last recording, for the card."""
         return ()
+
+    def make_filter(self, shape: Shape) -> Filter:
+        """What covers the places of one recording, frame by frame; may write into the picture."""
+        raise ProtectError(f"Expected a method that covers places, got {self.name}: it has none.")
 
     def remarks(self, shape: Shape) -> list[str]:
         """What an honest tool says before it runs; from settings and public priors only (R12)."""
         return []
 
     def write_sidecars(self, video: Path, info: VideoInfo) -> AbstractContextManager[object]:
-        """While this lasts, what belongs beside ``video`` is written along with the stream."""
+        """While this lasts, the sidecars of ``video`` are written along with the stream."""
         return nullcontext()
+
+    def opened(self, source: Path, workshop: Path) -> Method:
+        """The method that gives the frames of ``source``; may use the private folder ``workshop``."""
+        return self
 
     def sidecars(self, video: Path) -> tuple[Path, ...]:
         """The other files that are released with ``video``; its card covers them too."""
         return ()
 
     def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
-        """Look at a finished file before it is released; raise and nothing is.
+        """Check a finished file before it is released; raise and nothing is.
 
         A ``StillVisibleError`` asks for another try: the method knows by then where to cover more.
         """
@@ -209,19 +242,6 @@ class Method(ABC):
         from sfumato.protect._release import release
 
         return release(self, source, target, force=force)
-
-
-class WholeFile(Method):
-    """A method that needs the file itself: another tool, which reads and writes files."""
-
-    @abstractmethod
-    def after(self, source: Path, workshop: Path) -> Method:
-        """Run on ``source`` inside a private folder; the method that gives the frames it made."""
-
-    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
-        raise ProtectError(
-            f"Expected a file for the method {self.name}, got frames: use apply(source, target)."
-        )
 
 
 def _same_shape(frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:

@@ -1,18 +1,25 @@
-"""Every method by name. A method is imported when it is asked for."""
+"""Every method by name, of recordings and of data sets. A method is imported when it is asked for.
+
+A plug-in package declares its class in the entry-point group ``sfumato.methods`` (of recordings) or
+``sfumato.dataset_methods``, under the name that the class has; ``register`` does the same in Python.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
 
-from sfumato.privacy import Unit, UnitKind
+from sfumato.privacy import Card, Unit, UnitKind
+from sfumato.protect._dataset_method import DatasetMethod
 from sfumato.protect._method import Method, ProtectError
 from sfumato.settings import checked, shown
 
+# name -> "module:Class"
 _METHODS: dict[str, str] = {
     "appearance-free": "sfumato.protect.hide._motion_only:AppearanceFree",
-    "avatar": "sfumato.protect.avatar:Avatar",
+    "avatar": "sfumato.protect.avatar._avatar:Avatar",
     "blur": "sfumato.protect.hide._filters:Blur",
     "dp-image": "sfumato.protect.noise._dp_image:DpImage",
     "dppix": "sfumato.protect.noise._laplace:DpPix",
@@ -28,6 +35,12 @@ _METHODS: dict[str, str] = {
     "skeleton": "sfumato.protect.hide._whole_picture:Skeleton",
     "snow": "sfumato.protect.noise._random_pixels:Snow",
 }
+_DATASET_METHODS: dict[str, str] = {
+    "pass": "sfumato.attributes:Pass",
+    "pass-ldp": "sfumato.attributes:PassLDP",
+}
+Kind = TypeVar("Kind", Method, DatasetMethod)
+_GROUPS = {"sfumato.methods": _METHODS, "sfumato.dataset_methods": _DATASET_METHODS}
 _MOST_STAGES = 16
 # Settings that limit a method to a region; methods that work on regions anyway take them themselves.
 REGION_SETTINGS = (
@@ -41,20 +54,82 @@ REGION_SETTINGS = (
 )
 
 
+def register(name: str, target: str, *, datasets: bool = False) -> None:
+    """Add the class at ``target`` ("package.module:Class") under its name, for this process."""
+    table = _DATASET_METHODS if datasets else _METHODS
+    if table.get(name, target) != target or name in (_METHODS if datasets else _DATASET_METHODS):
+        raise ProtectError(f"Expected a name that no other method has, got {shown(name)}.")
+    table[name] = target
+
+
+def names() -> list[str]:
+    """Every method of recordings; imports none of them."""
+    return sorted(_entries("sfumato.methods"))
+
+
 def methods() -> dict[str, type[Method]]:
-    """Name -> class of every release method."""
-    return {name: get(name) for name in _METHODS}
+    """Name -> class of every method of recordings."""
+    return {name: get(name) for name in names()}
+
+
+def dataset_method_names() -> list[str]:
+    """Every method of data sets; imports none of them."""
+    return sorted(_entries("sfumato.dataset_methods"))
+
+
+def dataset_methods() -> dict[str, type[DatasetMethod]]:
+    """Name -> class of every method of data sets."""
+    return {name: get_dataset_method(name) for name in dataset_method_names()}
+
+
+def works_on_datasets(name: str) -> bool:
+    """Whether a method releases records of a data set; imports none of them."""
+    return name not in _METHODS and name in _entries("sfumato.dataset_methods")
 
 
 def get(name: str) -> type[Method]:
-    """The class of one method; call it with its settings."""
-    if name not in _METHODS:
+    """The class of one method of recordings; call it with its settings."""
+    return _loaded("sfumato.methods", name, Method)  # type: ignore[type-abstract]
+
+
+def get_dataset_method(name: str) -> type[DatasetMethod]:
+    """The class of one method of data sets."""
+    return _loaded("sfumato.dataset_methods", name, DatasetMethod)  # type: ignore[type-abstract]
+
+
+def _entries(group: str) -> dict[str, str]:
+    """Our own methods, then plug-ins, which cannot replace them."""
+    plugged = {entry.name: entry.value for entry in entry_points(group=group)}
+    return plugged | _GROUPS[group]
+
+
+def _loaded(group: str, name: str, kind: type[Kind]) -> type[Kind]:
+    known = _GROUPS[group]
+    target = known.get(name) or _entries(group).get(name)
+    if target is None:
         raise ProtectError(
-            f"Expected a method out of {', '.join(sorted(_METHODS))}, got {shown(name)}."
+            f"Expected a method out of {', '.join(sorted(_entries(group)))}, got {shown(name)}."
         )
-    module, attribute = _METHODS[name].split(":")
-    found: type[Method] = getattr(import_module(module), attribute)
+    module, _, attribute = target.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        if name in known and module.startswith("sfumato."):
+            raise
+        raise ProtectError(
+            f"Expected the plug-in method {name} at {target}, but it cannot be loaded ({error})."
+        ) from None
+    if not (isinstance(found, type) and issubclass(found, kind)) or found.name != name:
+        raise ProtectError(
+            f"Expected {target} to be a {kind.__name__} with the name {name}, got another thing: "
+            "correct the plug-in."
+        )
     return found
+
+
+def from_card(card: Card) -> Method:
+    """The method that a card tells of, with the settings that it tells."""
+    return get(card.method).from_card(card)
 
 
 def accepts(name: str, setting: str) -> bool:

@@ -30,14 +30,7 @@ from sfumato.people import runtime_packages
 from sfumato.privacy import Card, NoGuarantee, Output, UnitKind, card_path, versions_of
 from sfumato.progress import tell
 from sfumato.protect._before_after import BeforeAfterPairs
-from sfumato.protect._method import (
-    Method,
-    Promise,
-    ProtectError,
-    Shape,
-    StillVisibleError,
-    WholeFile,
-)
+from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError
 
 _TRIES = 3
 # R22: what leaves without noise is named. Where a unit is all there is to see, times are not kept.
@@ -110,8 +103,8 @@ def release(
     how = output or OutputSettings()
     source, target = Path(source), Path(target)
     is_picture = source.suffix.lower() in IMAGE_SUFFIXES
-    beside = () if is_picture else method.sidecars(target)
-    require_target(source, target, how, beside=beside, force=force)
+    sidecars = () if is_picture else method.sidecars(target)
+    require_target(source, target, how, sidecars=sidecars, force=force)
     if pairs is not None:
         pairs.refuse(source, target)
     counted = method.needs_length or spend is not None
@@ -136,7 +129,7 @@ def release(
                 method=method.name,
                 done=done,
                 promise=promise,
-                outputs=tuple(Output.of(path) for path in (made, *_beside(made, beside))),
+                outputs=tuple(Output.of(path) for path in (made, *_staged(made, sidecars))),
                 settings=method.settings | {"codec": how.codec, "keep_audio": how.keep_audio},
                 detectors=tuple(f"{name} on {device}" for name, device in method.detectors_used),
                 versions=_versions(method, is_picture),
@@ -153,8 +146,8 @@ def _versions(method: Method, is_picture: bool) -> dict[str, str]:
     return versions_of(*dict.fromkeys((codec, *method.packages, *runtimes)))
 
 
-def _beside(made: Path, companions: tuple[Path, ...]) -> list[Path]:
-    return [made.with_name(path.name) for path in companions]
+def _staged(made: Path, sidecars: tuple[Path, ...]) -> list[Path]:
+    return [made.with_name(path.name) for path in sidecars]
 
 
 def require_target(
@@ -162,11 +155,11 @@ def require_target(
     target: Path,
     how: OutputSettings,
     *,
-    beside: tuple[Path, ...] = (),
+    sidecars: tuple[Path, ...] = (),
     force: bool = False,
 ) -> None:
     """Raise unless a protected copy can be put there; reads nothing of the recording."""
-    places = (target, *beside, card_path(target), card_path(target).with_suffix(".md"))
+    places = (target, *sidecars, card_path(target), card_path(target).with_suffix(".md"))
     refuse_replacing(source, *places)
     for path in places:
         refuse_overwrite(path, force=force and not path.is_dir())
@@ -271,11 +264,8 @@ class _Work:
     def make(self, made: Path) -> None:
         """Write the protected file; what another tool makes is written anew, without metadata."""
         copy = self._picture if self.source.suffix.lower() in IMAGE_SUFFIXES else self._video
-        if not isinstance(self.method, WholeFile):
-            copy(self.method, made)
-            return
         with staging_folder(made) as workshop:
-            copy(self.method.after(self.source, workshop), made)
+            copy(self.method.opened(self.source, workshop), made)
 
     def _video(self, method: Method, made: Path) -> None:
         how, came, digest = self.how, 0, hashlib.sha256()

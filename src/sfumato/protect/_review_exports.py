@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,14 +26,12 @@ from sfumato.media import (
     write_image,
 )
 from sfumato.privacy import PRIVATE_NOTE
-from sfumato.protect._chain import Chain
-from sfumato.protect._limited import Limited
 from sfumato.protect._method import Method, ProtectError
 from sfumato.protect._private_place import require_private_place
 from sfumato.protect._release import OutputSettings
-from sfumato.protect.avatar import Avatar
-from sfumato.protect.hide._hiding import Hiding
-from sfumato.protect.hide._region import Detections, Region, Watcher
+
+if TYPE_CHECKING:
+    from sfumato.protect.hide._region import Detections, Region
 
 
 @dataclass(frozen=True)
@@ -59,26 +57,6 @@ class ExportSummary:
     payload: dict[str, Any] = field(default_factory=dict)
 
 
-def _on_the_recording(method: Method) -> Method:
-    """Of a chain its first stage: a later one sees what the stages before it made."""
-    return _on_the_recording(method.stages[0]) if isinstance(method, Chain) else method
-
-
-def region_of(method: Method) -> Region | None:
-    """The region whose people a method looked for."""
-    looking = _on_the_recording(method)
-    return looking.region if isinstance(looking, Hiding | Limited) else None
-
-
-def _watchers(method: Method) -> list[Watcher] | None:
-    """Who is told what was found on the original frames; None where nobody is looked for."""
-    looking = _on_the_recording(method)
-    if isinstance(looking, Avatar):
-        return looking.watchers
-    region = region_of(looking)
-    return None if region is None else region.watchers
-
-
 @contextmanager
 def review_exports(
     method: Method,
@@ -90,12 +68,12 @@ def review_exports(
     force: bool,
 ) -> Iterator[ExportSummary]:
     """Watch a run and write the exports when it ended well."""
-    written, region = ExportSummary(), region_of(method)
+    written, region = ExportSummary(), method.region
     if not exports.wanted:
         yield written
         _tell(region, written)
         return
-    watchers = _watchers(method)
+    watchers = method.watchers
     if watchers is None:
         raise ProtectError(
             f"Expected a method or region that keeps where people are, got {method.name}, which does "

@@ -28,7 +28,6 @@ from sfumato.audit import (
     gathered,
     halo,
     learned,
-    method_on,
     reconstruct,
     tikhonov,
     undo_frames,
@@ -222,7 +221,7 @@ def test_the_card_tells_how_it_was_covered(tmp_path: Path) -> None:
         )
         target = tmp_path / f"{kind.__name__}.png"
         protect.release(method, tmp_path / "in.png", target)
-        assert cover_matrix(method_on(read_card(target))) == cover_matrix(method)
+        assert cover_matrix(protect.from_card(read_card(target))) == cover_matrix(method)
         assert isinstance(cover_matrix(method), kind)
 
 

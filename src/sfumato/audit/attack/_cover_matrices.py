@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from typing import Any, Protocol
 
 import cv2
@@ -70,16 +70,20 @@ class Squares:
         return _resized(small, length, cv2.INTER_NEAREST)
 
 
+@singledispatch
 def cover_matrix(method: Any) -> CoverMatrix | None:
-    """The matrix of a method that has one."""
-    match method:
-        case Blur(published=True):
-            return FixedBlur()
-        case Blur():
-            return FittingBlur(method.strength)
-        case Pixelate():
-            return Squares(method.cells, method.least)
+    """The matrix of a method that has one; a new one registers its own."""
     return None
+
+
+@cover_matrix.register
+def _(method: Blur) -> CoverMatrix:
+    return FixedBlur() if method.published else FittingBlur(method.strength)
+
+
+@cover_matrix.register
+def _(method: Pixelate) -> CoverMatrix:
+    return Squares(method.cells, method.least)
 
 
 @lru_cache(maxsize=32)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from sfumato.attributes import Dataset, Pass, Task, open_state, read_dataset, read_table
+from torch import Tensor
+
+from sfumato.attributes import Dataset, Task, open_state, read_dataset, read_table
 from sfumato.attributes.baselines import BASELINES
 from sfumato.audit.attack._bayes import BayesAttacker
 from sfumato.audit.attack._probe import Obfuscation, ProbeSettings, probe
@@ -15,6 +17,13 @@ from sfumato.audit.measure._measure import MeasureError, Result
 from sfumato.audit.measure._nag import mnag, nag
 from sfumato.audit.measure._scores import AttributeScores
 from sfumato.data import ArrayRecords
+
+
+@runtime_checkable
+class KnownChannel(Protocol):
+    """A protector that tells P(release | sample): what the exact attacker needs."""
+
+    def substitution(self, x: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -122,7 +131,7 @@ def probe_dataset(
     clear = probe(None, train, test, names, settings=settings).scores
     say(f"Learning the same from what {name} releases for them.")
     trained = probe(protector, train, test, names, settings=settings).scores
-    exact = _exact(protector, train, test, names) if isinstance(protector, Pass) else {}
+    exact = _exact(protector, train, test, names) if isinstance(protector, KnownChannel) else {}
     roles = dict.fromkeys(task.private, "private") | dict.fromkeys(task.useful, "useful")
     rows = [
         Attacked(each, roles.get(each, "hidden"), clear[each], trained[each], exact.get(each))
@@ -155,7 +164,7 @@ def _protector(
                 f"Expected a state folder at {str(state)!r}, found none: make it with "
                 "sfumato protect DATASET OUT --method pass --state FOLDER."
             )
-        return kept.method, kept.method.task, kept.method.method
+        return kept.method, kept.method.task, kept.method.name
     if method not in BASELINES:
         raise MeasureError(f"Expected a method out of {', '.join(BASELINES)}, got {method!r}.")
     train, _ = data.split
@@ -164,7 +173,7 @@ def _protector(
 
 
 def _exact(
-    protector: Pass, train: ArrayRecords, test: ArrayRecords, names: Sequence[str]
+    protector: KnownChannel, train: ArrayRecords, test: ArrayRecords, names: Sequence[str]
 ) -> dict[str, AttributeScores]:
     known = read_table(train, names)
     tested = read_table(test, names, classes=known.classes)

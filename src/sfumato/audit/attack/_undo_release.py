@@ -26,10 +26,9 @@ from sfumato.audit.attack._undo import (
 )
 from sfumato.audit.certify._epsilon import AuditError
 from sfumato.media import IMAGE_SUFFIXES, Frame, Image, open_video, read_image
-from sfumato.privacy import Card, Guarantee
-from sfumato.protect import Method, Shape, get
-from sfumato.protect.hide import Hiding, InverseSuperResolution, Place
-from sfumato.protect.noise import Snow
+from sfumato.privacy import Guarantee
+from sfumato.protect import Method, Shape
+from sfumato.protect.hide import Place
 
 METHODS = ("deblur", "smooth", "learned", "average", "halo")
 _LOSSLESS = ("ffv1", "png", ".png")
@@ -38,16 +37,6 @@ INVERSION = "Tikhonov inversion"
 _WEIGHTS = (1e-2, 1e-1, 1.0)
 # Noise is the same everywhere, so a part of a large picture tells as much as the whole.
 _WINDOW, _LOOKED_AT, _BLANK = 512, 8, 2.0
-
-
-def method_on(card: Card) -> Method:
-    """The method with the settings that its card tells."""
-    kind = get(card.method)
-    known = kind.accepted_settings()
-    settings = {name: value for name, value in card.settings.items() if name in known}
-    if "kernel" in card.settings and "published" in known:
-        settings["published"] = True
-    return kind(**settings)
 
 
 def undo_release(
@@ -64,7 +53,7 @@ def undo_release(
 ) -> tuple[list[Reconstruction], float | None]:
     """Attack one protected file; the second value is how far its changed places stand out.
 
-    ``method`` is what protected it (``method_on`` its card), ``public`` are pictures that the attacker
+    ``method`` is what protected it (``protect.from_card``), ``public`` are pictures that the attacker
     has anyway, with the places that would have been covered in them. Looks at ``most`` frames
     from ``start`` on, and at a few of them where frames are attacked one by one. Attacks that do not
     fit the method are left out.
@@ -97,7 +86,7 @@ def undo_frames(
     wanted = set(attacks)
     if unknown := sorted(wanted - set(METHODS)):
         raise AuditError(f"Expected attacks out of {', '.join(METHODS)}, got {unknown[0]!r}.")
-    hides = isinstance(method, Hiding)
+    hides = _changes_places(method)
     if not hides:
         before, after = _window(before), _window(after)
     # a frame that was blanked gives nothing to undo and would hide what the others give
@@ -140,15 +129,15 @@ def single_frame_attacks(
     coded: bool = False,
 ) -> dict[str, Undo]:
     """What fits ``method``; an inversion for each of several weights, since none is right for all."""
-    asked, hides = set(wanted), isinstance(method, Hiding)
+    asked, hides = set(wanted), _changes_places(method)
     chosen: dict[str, Undo] = {}
     cover = cover_matrix(method)
     if "deblur" in asked and cover is not None:
         for weight in _WEIGHTS if coded else (ROUNDING, *_WEIGHTS):
             chosen[f"{INVERSION}, weight {weight:.0e}"] = deblurred(cover, weight)
-    if "smooth" in asked and hides:
+    if "smooth" in asked & method.audits:
         chosen["smoothing"] = smoothed
-    if "learned" in asked and (hides or _independent(method, shape)):
+    if "learned" in asked and _learnable(method, shape):
         pairs = list(_pairs(method, public, shape))
         if pairs:
             chosen["learned inverse"] = learned(pairs, at_places=hides)
@@ -168,11 +157,12 @@ def head_of(mask: Mask) -> Mask:
 
 def over_time(method: Method) -> dict[str, Undo]:
     """Means that fit ``method``; only where single frames are noised do neighbours help."""
-    if isinstance(method, Snow):
-        return {"mean over time": gathered}
-    if isinstance(method, Hiding):
-        return {"mean over time": averaged}
-    return {"mean over time": averaged, "mean over five frames": averaged_near}
+    means = {
+        "gather": ("mean over time", gathered),
+        "average": ("mean over time", averaged),
+        "average-near": ("mean over five frames", averaged_near),
+    }
+    return dict(mean for audit, mean in means.items() if audit in method.audits)
 
 
 def _sampled(undo: Undo, frames: Frames, places: Masks, step: int) -> Undo:
@@ -180,10 +170,15 @@ def _sampled(undo: Undo, frames: Frames, places: Masks, step: int) -> Undo:
     return lambda _frames, _masks: undo(frames, places)[::step]
 
 
-def _independent(method: Method, shape: tuple[int, ...]) -> bool:
-    """Whether single pictures can be protected as the recording was: noise, or fewer pixels."""
+def _changes_places(method: Method) -> bool:
+    """Whether it changes places of a frame and shows the rest as it is."""
+    return "halo" in method.audits
+
+
+def _learnable(method: Method, shape: tuple[int, ...]) -> bool:
+    """Whether single pictures can be protected as the recording was; noise that is proven can."""
     frames, height, width = shape[:3]
-    return isinstance(method, InverseSuperResolution) or isinstance(
+    return "learned" in method.audits or isinstance(
         method.promise(Shape(height, width, frames)), Guarantee
     )
 
@@ -193,8 +188,8 @@ def _pairs(
 ) -> Iterator[Pair]:
     """Public pictures as the release would show them: covered in their places, or noised whole."""
     pictures = list(public)
-    if isinstance(method, Hiding):
-        faces = method.region.kind == "faces"
+    if _changes_places(method):
+        faces = method.region is not None and method.region.kind == "faces"
         for picture, mask in pictures:
             place = head_of(mask) if faces and not mask.all() else mask
             cover = method.make_filter(Shape(*mask.shape[:2]))

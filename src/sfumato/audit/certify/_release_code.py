@@ -54,7 +54,7 @@ def small_shape(method: Method, shape: Shape) -> Shape:
     Noise on pixels depends on the size only through the unit. A unit of whole frames is audited on
     small ones, with the noise that the same settings give there.
     """
-    if isinstance(method, VideoDprp):
+    if method.noise_needs_size:
         return shape
     unit = method.unit  # type: ignore[attr-defined]
     if isinstance(method, DpImage) or unit.pixel_count is None:

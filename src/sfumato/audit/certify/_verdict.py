@@ -30,7 +30,6 @@ from sfumato.privacy import (
     NoAccess,
     NoGuarantee,
     SelfComposed,
-    Unit,
     card_for,
     check_outputs,
     delta_of,
@@ -38,12 +37,10 @@ from sfumato.privacy import (
     promise_from_json,
 )
 from sfumato.privacy.verdict import ALARM, CertifiedAttack, CurvePoint, VerdictFile
-from sfumato.protect import Method, ProtectError, Shape, get, shape_of
-from sfumato.protect.noise import VideoDprp
+from sfumato.protect import Method, ProtectError, Shape, from_card, get, names, shape_of
 
 PROMISE = "promise.json"
 CURVE = (0.0, 0.1, 0.3)
-_RELEASES = {"laplace", "dppix", "snow", "randomized-response", "dp-image", "dprp"}
 _LEAST_CHOICES, _MOST_CHOICES = 500, 40_000
 
 
@@ -297,7 +294,7 @@ def _release(verdict: Verdict, card: Card, output: Path, confidence: float) -> N
     """The release's own code under the card's settings, on two neighbours of our making."""
     promise = verdict.promise
     assert isinstance(promise, Guarantee)
-    method = _remade(card)
+    method = _noisy_method(card)
     if output.is_file():
         full = shape_of(output, count=method.needs_length)
         again = method.promise(full)
@@ -305,7 +302,7 @@ def _release(verdict: Verdict, card: Card, output: Path, confidence: float) -> N
         agrees = again.epsilon <= promise.epsilon * (1 + 1e-6) and again.delta <= promise.delta
         detail = f"epsilon {again.epsilon:.4g} at delta {again.delta:.4g}"
         verdict.findings.append(Finding("the card's settings give its epsilon", agrees, detail))
-    elif isinstance(method, VideoDprp) or method.needs_length:
+    elif method.noise_needs_size or method.needs_length:
         raise AuditError("its file is not beside the card, so its size is unknown")
     else:
         full = Shape(64, 64)
@@ -320,17 +317,10 @@ def _release(verdict: Verdict, card: Card, output: Path, confidence: float) -> N
     verdict.attacks.append(Attack("Release code", small.epsilon, bound))
 
 
-def _remade(card: Card) -> Method:
-    """The method with the settings that its card tells; a public mask does not change the noise."""
-    if card.method not in _RELEASES:
+def _noisy_method(card: Card) -> Method:
+    if card.method not in names() or "release-code" not in get(card.method).audits:
         raise AuditError("it is not one of sfumato's noisy methods")
-    kind = get(card.method)
-    known = kind.accepted_settings()
-    settings = {key: value for key, value in card.settings.items() if key in known}
-    unit = Unit.parse(settings["unit"])
-    if unit.pixel_count is not None and unit.frame_count is not None:
-        settings["unit"] = Unit.pixels(unit.pixel_count, frames=unit.frame_count)
-    return kind(**settings)
+    return from_card(card)
 
 
 def _choose(verdict: Verdict, choice: tuple[float, int], trials: int, confidence: float) -> None:

@@ -98,6 +98,8 @@ class Avatar(Method):
     name: ClassVar[str] = "avatar"
     summary: ClassVar[str] = "every person who was found, replaced by a rendered virtual person"
     provides: ClassVar[str] = "no guarantee; an exact mask of pixels that the renderer alone wrote"
+    draws_people: ClassVar[bool] = True
+    watchers: list[Watcher]
 
     def __init__(
         self,
@@ -143,8 +145,7 @@ class Avatar(Method):
         self._layers: LayerWriter | None = None
         self._face_check = ResidualFaceCheck() if second_look else None
         self._drew = False
-        # see what was found on the original frames: for previews and exports that stay private
-        self.watchers: list[Watcher] = []
+        self.watchers = []
 
     @property
     def lookahead(self) -> int:

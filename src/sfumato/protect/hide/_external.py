@@ -13,7 +13,7 @@ from pydantic import Field
 
 from sfumato.media import IMAGE_SUFFIXES, Frame, open_video, read_image
 from sfumato.privacy import NoGuarantee
-from sfumato.protect._method import Method, Promise, ProtectError, Shape, WholeFile
+from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.settings import Seconds, Seed, Text, shown
 
 _SUFFIX = r"^\.[A-Za-z0-9]{1,12}$"
@@ -64,7 +64,7 @@ def run_tool(words: Sequence[str], files: Mapping[str, Path], *, timeout: float)
         )
 
 
-class External(WholeFile):
+class External(Method):
     """Another tool, called once a file as ``command`` with ``{input}`` and ``{output}``.
 
     Guarantee: none. The tool sees the recording under a neutral name in a private folder. Its output
@@ -110,7 +110,12 @@ class External(WholeFile):
             randomness=self.randomness.label,
         )
 
-    def after(self, source: Path, workshop: Path) -> Method:
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        raise ProtectError(
+            f"Expected a file for the method {self.name}, got frames: use apply(source, target)."
+        )
+
+    def opened(self, source: Path, workshop: Path) -> Method:
         given = workshop / f"input{source.suffix.lower()}"
         given.symlink_to(source.absolute())
         made = workshop / f"output{self.suffix or source.suffix.lower()}"

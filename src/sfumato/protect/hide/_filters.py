@@ -11,9 +11,10 @@ from pydantic import Field
 
 from sfumato import people
 from sfumato.media import Image
+from sfumato.privacy import Card
 from sfumato.protect._method import Shape
-from sfumato.protect.hide._hiding import Filter, Hiding
-from sfumato.protect.hide._region import Place
+from sfumato.protect.hide._hiding import Hiding
+from sfumato.protect.hide._region import Filter, Place
 
 # Ilic et al. 2022 and the Video-DPRP paper: what their tables call face blurring.
 PUBLISHED_KERNEL, PUBLISHED_SIGMA = 21, 10.0
@@ -54,6 +55,12 @@ class Blur(Hiding):
     ) -> None:
         super().__init__(**finding)
         self.strength, self.published = strength, published
+
+    @classmethod
+    def settings_on(cls, card: Card) -> dict[str, Any]:
+        return super().settings_on(card) | (
+            {"published": True} if "kernel" in card.settings else {}
+        )
 
     @property
     def settings(self) -> dict[str, Any]:

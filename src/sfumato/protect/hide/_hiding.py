@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
@@ -23,6 +23,7 @@ from sfumato.protect._setting_kinds import OnMiss, SecondLook
 from sfumato.protect.hide._detection_log import DetectionLog
 from sfumato.protect.hide._region import (
     FACE_LOOKAHEAD,
+    Filter,
     Place,
     Region,
     RegionName,
@@ -38,7 +39,6 @@ BLANK = np.uint8(128)
 SECOND_LOOK = "blazeface-short"
 _LOOKS, _MARGIN, _COVERED = 2, 1.3, 0.3
 _AHEAD = 4
-Filter = Callable[[Image, Place], Image]
 
 
 class Hiding(Method):
@@ -59,6 +59,8 @@ class Hiding(Method):
         "body, clothes, gait and surroundings, which are shown as they are",
     )
     default_region: ClassVar[str] = "faces"
+    audits: ClassVar[frozenset[str]] = frozenset({"deblur", "smooth", "learned", "average", "halo"})
+    region: Region
 
     def __init__(
         self,
@@ -87,6 +89,7 @@ class Hiding(Method):
                 between,
             )
         )
+        self.watchers = self.region.watchers
         self.check = check or None
         self.detection_log = DetectionLog()
         self._left: dict[int, list[people.Box]] = {}

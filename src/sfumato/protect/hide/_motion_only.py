@@ -12,8 +12,8 @@ import numpy as np
 from sfumato.media import Frame, Image
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape
-from sfumato.protect.hide._hiding import Filter, Hiding
-from sfumato.protect.hide._region import Place
+from sfumato.protect.hide._hiding import Hiding
+from sfumato.protect.hide._region import Filter, Place
 
 
 class MovingNoise:

@@ -19,13 +19,14 @@ import numpy as np
 from pydantic import Field, InstanceOf
 
 from sfumato import people
-from sfumato.media import IMAGE_SUFFIXES, Frame, ahead, read_image
+from sfumato.media import IMAGE_SUFFIXES, Frame, Image, ahead, read_image
 from sfumato.protect._method import ProtectError
 from sfumato.settings import FileName
 
 Detections = people.TrackedBoxes | people.TrackedMask
 _FoundFaces = tuple[Frame, Detections, tuple[people.Box, ...] | None]
 Watcher = Callable[[Frame, Detections], None]
+Filter = Callable[[Image, "Place"], Image]
 Kind = Literal["faces", "people", "background", "mask"]
 
 FACE_LOOKAHEAD = 24

@@ -88,6 +88,7 @@ class InverseSuperResolution(Method):
     name: ClassVar[str] = "isr"
     summary: ClassVar[str] = "tiny pictures after a random shift, scale and rotation (ISR)"
     provides: ClassVar[str] = "no guarantee"
+    audits: ClassVar[frozenset[str]] = Method.audits | {"learned"}
 
     def __init__(
         self,

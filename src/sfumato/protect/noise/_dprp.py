@@ -70,6 +70,7 @@ class VideoDprp(UnitMethod):
     name: ClassVar[str] = "dprp"
     summary: ClassVar[str] = "private projection and reconstruction of the whole picture"
     provides: ClassVar[str] = "(epsilon, delta) for pixels, frame, clip or video"
+    noise_needs_size: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sfumato.privacy import DRAWN_EXACTLY, Relation, Unit, UnitError, UnitKind
+from typing import Any, ClassVar
+
+from sfumato.privacy import DRAWN_EXACTLY, Card, Relation, Unit, UnitError, UnitKind
 from sfumato.protect._method import Method, ProtectError, Shape
 
 PUBLIC = ("the size and length of the recording", "all settings", DRAWN_EXACTLY)
@@ -14,6 +16,8 @@ ELSEWHERE = "the same person or scene in other frames or recordings than the uni
 class UnitMethod(Method):
     """A method whose noise is calibrated for a unit of pixels under a relation."""
 
+    audits: ClassVar[frozenset[str]] = Method.audits | {"release-code"}
+
     def __init__(self, *, unit: Unit | str, relation: Relation | str, seed: int | None) -> None:
         super().__init__(seed=seed)
         self.unit, self.relation = Unit.parse(unit), Relation.parse(relation)
@@ -23,6 +27,15 @@ class UnitMethod(Method):
                 "One released recording is there for all to see, so it cannot be added or removed: "
                 "expected relation replace or zero-out, got add-remove."
             )
+
+    @classmethod
+    def settings_on(cls, card: Card) -> dict[str, Any]:
+        """A public mask limits where the noise is shown; it does not change the noise."""
+        settings = super().settings_on(card)
+        unit = Unit.parse(settings["unit"])
+        if unit.pixel_count is not None and unit.frame_count is not None:
+            settings["unit"] = Unit.pixels(unit.pixel_count, frames=unit.frame_count)
+        return settings
 
     @property
     def needs_length(self) -> bool:

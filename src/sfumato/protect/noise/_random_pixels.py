@@ -63,6 +63,7 @@ class Snow(UnitMethod):
     name: ClassVar[str] = "snow"
     summary: ClassVar[str] = "random pixels become grey, the rest is shown as it is"
     provides: ClassVar[str] = "(0, 1 - p^(m n)) for m pixels in n frames"
+    audits: ClassVar[frozenset[str]] = frozenset({"release-code", "gather"})
 
     def __init__(
         self,
