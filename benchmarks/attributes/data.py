@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from benchmarks.cells import bench_folder
 from benchmarks.recordings import recordings
-from sfumato.attributes import chosen_rows, picture_features, read_dataset
-from sfumato.data import ArrayRecords, Pictures, utkface
+from sfumato.attributes import picture_features, read_dataset
+from sfumato.data import ArrayRecords, Pictures, chosen_rows, utkface
 from sfumato.files import atomic_output
 
 Split = tuple[ArrayRecords, ArrayRecords]

@@ -10,7 +10,7 @@ from sfumato.attributes._command import (
 )
 from sfumato.attributes._donors import DonorSet
 from sfumato.attributes._encoders import ENCODERS, Encoder, whitening
-from sfumato.attributes._layouts import Dataset, chosen_rows, read_dataset
+from sfumato.attributes._layouts import read_dataset
 from sfumato.attributes._ldp import PassLDP
 from sfumato.attributes._memo import DrawMemory
 from sfumato.attributes._pass import Pass
@@ -28,7 +28,6 @@ __all__ = [
     "AttributeReport",
     "AttributesError",
     "BestChannel",
-    "Dataset",
     "DonorSet",
     "DrawMemory",
     "Encoder",
@@ -42,7 +41,6 @@ __all__ = [
     "Training",
     "best_channel",
     "carry_out",
-    "chosen_rows",
     "dry_run",
     "guess_bound",
     "open_state",

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.attributes._donors import Declared, DonorSet
 from sfumato.attributes._encoders import ENCODERS
-from sfumato.attributes._layouts import Dataset, chosen_rows, read_dataset
+from sfumato.attributes._layouts import read_dataset
 from sfumato.attributes._ldp import PassLDP
 from sfumato.attributes._memo import DrawMemory, Scope
 from sfumato.attributes._pass import Pass
@@ -21,7 +21,7 @@ from sfumato.attributes._release import release
 from sfumato.attributes._state import State, open_state, save_state
 from sfumato.attributes._tasks import AttributesError, Task, read_table, require_two_classes
 from sfumato.attributes._training import Training
-from sfumato.data import ArrayRecords, Subset
+from sfumato.data import ArrayRecords, Dataset, Subset, chosen_rows
 from sfumato.files import refuse_overwrite, refuse_replacing
 from sfumato.jobs import level_times
 from sfumato.media import atomic_folder

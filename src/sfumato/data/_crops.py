@@ -1,20 +1,29 @@
-"""From a picture with people to person crops of one size, as a pose model eats them."""
+"""From a picture with people to person crops of one size: the inputs of a pose model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.data._joints import Joints, mirror_order
-from sfumato.data._pose import PoseRecords
-from sfumato.data._records import Record, RecordsError
-from sfumato.data._staged_people import StagedPeople
+from sfumato.data._records import Record, Records, RecordsError
 
 Pixels = npt.NDArray[np.uint8]
+
+
+class JointRecords(Records, Protocol):
+    """Pictures of people: y (people, joints, 3), and ``boxes`` and ``head_size`` as attributes."""
+
+    @property
+    def joints(self) -> tuple[str, ...]: ...
+
+    @property
+    def unit(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,7 @@ class PersonCrops:
 
     def __init__(
         self,
-        records: PoseRecords | StagedPeople,
+        records: JointRecords,
         size: tuple[int, int] = (256, 192),
         people: int = 1,
     ) -> None:

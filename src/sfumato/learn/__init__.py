@@ -14,7 +14,6 @@ from sfumato.learn._trainer import Progress, Run, Spend, TrainingError, cross_en
 from sfumato.learn.config._job import Job, describe, make_job, run_job, together, words
 from sfumato.learn.config._pose_job import read_skeleton_finder
 from sfumato.learn.config._schema import ConfigError, TrainConfig, parse_config, read_config
-from sfumato.learn.config._synthetic import moving_squares
 from sfumato.learn.engine._clipped import clipped_gradient
 from sfumato.learn.engine._heap import keep_freed_memory
 from sfumato.learn.engine._probe import RouteChoice, route_of
@@ -103,7 +102,6 @@ __all__ = [
     "describe",
     "keep_freed_memory",
     "make_job",
-    "moving_squares",
     "parse_config",
     "plan_for",
     "read_config",

@@ -36,7 +36,6 @@ from sfumato.learn.config._from_config import (
 )
 from sfumato.learn.config._pose_job import what_was_wrong
 from sfumato.learn.config._schema import ConfigError, TrainConfig
-from sfumato.learn.config._synthetic import COLOURS
 from sfumato.learn.engine._probe import route_of
 from sfumato.learn.engine._ranks import Team
 from sfumato.learn.engine._step import PrivateStep
@@ -46,6 +45,9 @@ from sfumato.privacy import SEEDED, Guarantee, NoGuarantee, Randomness
 MODEL, CHECKPOINT, CONFIG, HISTORY, EVENTS = (
     "model.safetensors", "checkpoint.safetensors", "config.yaml", "history.json", "tensorboard",
 )  # fmt: skip
+
+# what a trial step tells apart; no recording is opened, so nobody knows how many there are
+_SOME_CLASSES = 4
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,7 @@ def describe(job: Job) -> dict[str, Any]:
         "records": plan.records, "sampling_rate": plan.sampling_rate, "chosen": list(job.chosen),
         "noise_multiplier": plan.noise_multiplier, "promise": job.promise.to_json(),
     }  # fmt: skip
-    model = build_model(config, len(COLOURS))
+    model = build_model(config, _SOME_CLASSES)
     size = min(plan.batch, 8)
     made_up = made_up_records(config, size)
     trial = Plan(**{**_fields(plan), "records": size, "batch": size, "projector": None})
