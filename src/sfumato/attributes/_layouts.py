@@ -23,7 +23,7 @@ from sfumato.data import (
     DATASETS,
     ArrayRecords,
     Dataset,
-    Pictures,
+    FacePictures,
     Windows,
     WriteFile,
     audio_mnist,
@@ -178,7 +178,7 @@ def write_samples(recording: Path, path: Path) -> Path:
     return target
 
 
-def featured(pictures: Pictures) -> ArrayRecords:
+def featured(pictures: FacePictures) -> ArrayRecords:
     """Pictures as ImageNet features, all else as it is."""
     shown = [pictures[index] for index in range(len(pictures))]
     return ArrayRecords(

@@ -43,12 +43,12 @@ def train(
     """Train as CONFIG says; writes model.safetensors, its card, the history and the settings."""
     from sfumato.learn import (
         describe,
+        format_plan,
+        init_distributed,
         keep_freed_memory,
         make_job,
         read_config,
         run_job,
-        together,
-        words,
     )
 
     changes = list(changes or [])
@@ -59,10 +59,10 @@ def train(
     job = make_job(read_config(config, changes))
     if dry_run:
         said = describe(job)
-        emit(as_json, {"dry_run": True, **said}, *words(job, said))
+        emit(as_json, {"dry_run": True, **said}, *format_plan(job, said))
         return
     spend = spending(ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="train")
-    together()
+    init_distributed()
     keep_freed_memory()
     if job.plan.is_private and not as_json:
         print(f"Epsilons below: {job.plan.terms}.", file=sys.stderr)
@@ -142,5 +142,5 @@ class _Bar:
             self._said["held-out"] = f"held-out {accuracy:.1f} % loss {loss:.2f}"
         if shown.private_loss is not None:
             self._said["private"] = f"PRIVATE loss {shown.private_loss:.2f}"
-        words = ", ".join(filter(None, self._said.values()))
-        self._progress.update(self._task, completed=shown.step, description=words)
+        format_plan = ", ".join(filter(None, self._said.values()))
+        self._progress.update(self._task, completed=shown.step, description=format_plan)

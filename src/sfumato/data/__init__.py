@@ -5,12 +5,12 @@ Every loader has ``problems``: what could not be used, counted by sentence.
 
 from sfumato.data._action_lists import hmdb51, kinetics, ntu_rgbd, toyota_smarthome, ucf101
 from sfumato.data._audio import Spoken, audio_mnist, log_mel, read_wav
-from sfumato.data._crops import Crop, JointRecords, PersonCrops, mirrored
-from sfumato.data._faces import Pictures, celeba, utkface
+from sfumato.data._crops import CropTransform, JointRecords, PersonCrops, mirrored
+from sfumato.data._faces import FacePictures, celeba, utkface
 from sfumato.data._indoor_datasets import UtdMhad, airtlab, utd_mhad
 from sfumato.data._joints import COCO, LSP, MPII, mirror_order, translate, vocabulary
 from sfumato.data._pose import (
-    Person,
+    AnnotatedPerson,
     PoseRecords,
     box_of,
     coco_keypoints,
@@ -61,15 +61,15 @@ __all__ = [
     "DATASETS",
     "LSP",
     "MPII",
+    "AnnotatedPerson",
     "ArrayRecords",
-    "Crop",
+    "CropTransform",
     "DataRequest",
     "Dataset",
     "DatasetEntry",
+    "FacePictures",
     "JointRecords",
-    "Person",
     "PersonCrops",
-    "Pictures",
     "PoseRecords",
     "PrivacyAnnotations",
     "Problems",

@@ -27,7 +27,7 @@ class JointRecords(Records, Protocol):
 
 
 @dataclass(frozen=True)
-class Crop:
+class CropTransform:
     """An affine map from picture to crop: ``crop = picture @ matrix[:, :2].T + matrix[:, 2]``."""
 
     matrix: npt.NDArray[np.float64]
@@ -36,7 +36,7 @@ class Crop:
     @classmethod
     def around(
         cls, box: tuple[float, float, float, float], size: tuple[int, int], margin: float = 1.25
-    ) -> Crop:
+    ) -> CropTransform:
         """The smallest crop of ``size`` (height, width) that shows the box times ``margin``."""
         left, top, width, height = box
         if width <= 0 or height <= 0:
@@ -101,7 +101,7 @@ class PersonCrops:
         x, y, matrices = [], [], []
         for place in range(self.people):
             which = int(order[place]) if place < len(order) else int(order[0])
-            crop = Crop.around(tuple(boxes[which].tolist()), self.size)
+            crop = CropTransform.around(tuple(boxes[which].tolist()), self.size)
             joints = crop.joints(record.y[which])
             if place >= len(order):
                 joints[:, 2] = 0

@@ -27,7 +27,7 @@ _EQUAL = 2.0**-8
 _DIGESTED = 64
 
 
-class Recordings:
+class RecordingIndex:
     """A set in which recordings are found again. Keeps samples of their values, not the values."""
 
     def __init__(self, records: Records) -> None:

@@ -26,7 +26,7 @@ from sfumato.learn.config._pose_job import made_up_people, pose_loss, pose_model
 from sfumato.learn.config._schema import ConfigError, DataConfig, TrainConfig
 from sfumato.learn.engine._routes import Loss
 from sfumato.learn.engine._speed import Speed
-from sfumato.learn.views._prepare import Pictures, VideoClips
+from sfumato.learn.views._prepare import PictureInput, VideoClips
 from sfumato.learn.views._public_view import PublicView
 from sfumato.learn.views._registry import make_view
 from sfumato.models import VideoViT, load_weights, mvit_b, mvit_v2_s, select
@@ -89,9 +89,9 @@ def what_a_record_is(config: TrainConfig) -> str:
     return " (one picture with all its people)"
 
 
-def preparation(config: TrainConfig) -> VideoClips | Pictures:
+def preparation(config: TrainConfig) -> VideoClips | PictureInput:
     if config.pose is not None:
-        return Pictures()
+        return PictureInput()
     seen = config.input
     return VideoClips(seen.frames, seen.height, seen.width, seen.mean, seen.deviation)
 
