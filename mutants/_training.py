@@ -321,7 +321,7 @@ MUTANTS = (
         _step(
             "gradient = team.add_up(flatten(self._clipped(team.share(drawn))))",
             """gradient = flatten(self._clipped(team.share(drawn)))
-            if plan.is_private and not team.leads:
+            if plan.is_private and not team.is_rank_zero:
                 extra = self._noise.draw(gradient.numel())
                 gradient = gradient.add_(extra, alpha=plan.noise_deviation)
             gradient = team.add_up(gradient)""",

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from benchmarks.cells import bench_folder
 from benchmarks.recordings import recordings
-from sfumato.attributes import chosen_rows, picture_features, read_dataset
-from sfumato.data import ArrayRecords, Pictures, utkface
+from sfumato.attributes import picture_features, read_dataset
+from sfumato.data import ArrayRecords, FacePictures, chosen_rows, utkface
 from sfumato.files import atomic_output
 
 Split = tuple[ArrayRecords, ArrayRecords]
@@ -43,7 +43,9 @@ def face_split(folder: Path, step: int = 1) -> Split:
     return faces_of(faces, features, chosen)
 
 
-def faces_of(faces: Pictures, features: npt.NDArray[np.float32], chosen: Sequence[int]) -> Split:
+def faces_of(
+    faces: FacePictures, features: npt.NDArray[np.float32], chosen: Sequence[int]
+) -> Split:
     """The split of the ``chosen`` faces with any tensors in the place of the pictures.
 
     Age in two groups about the median, as CelebA has "Young", and in four.

@@ -33,9 +33,9 @@ from benchmarks.attributes.measure import (
 from benchmarks.attributes.page import page, summary, words
 from benchmarks.attributes.pictures import PICTURE_METHODS, released_faces
 from benchmarks.cells import Cells, Row
-from sfumato.attributes import chosen_rows
 from sfumato.attributes.baselines import BASELINES, GameSettings
 from sfumato.audit import ProbeSettings
+from sfumato.data import chosen_rows
 from sfumato.errors import SfumatoError
 from sfumato.settings import Amount, Count
 

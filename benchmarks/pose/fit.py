@@ -12,7 +12,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sfumato.data import LSP, ArrayRecords, Crop, box_of, mirror_order, mirrored, pck, torso_size
+from sfumato.data import (
+    LSP,
+    ArrayRecords,
+    CropTransform,
+    box_of,
+    mirror_order,
+    mirrored,
+    pck,
+    torso_size,
+)
 from sfumato.models import decode, simcc_loss, split_axes
 
 Pixels = npt.NDArray[np.uint8]
@@ -39,7 +48,7 @@ class People:
         """Every person cut out, upright, as a test sees them."""
         x, y = [], []
         for picture, joints in zip(self.pictures, self.joints):
-            crop = Crop.around(box_of(joints), SIZE)
+            crop = CropTransform.around(box_of(joints), SIZE)
             x.append(crop.picture(picture))
             y.append(crop.joints(joints))
         return ArrayRecords(np.stack(x), np.stack(y))
@@ -53,7 +62,7 @@ def loosened(
     For public people and for training without a promise: a private record is one crop, always the
     same, or its gradient would have to be bounded over all its variants.
     """
-    crop = Crop.around(box_of(joints), SIZE)
+    crop = CropTransform.around(box_of(joints), SIZE)
     middle = (SIZE[1] / 2, SIZE[0] / 2)
     angle = rng.normal(0, turn) if rng.random() < 0.7 else 0.0
     extra = np.vstack([cv2.getRotationMatrix2D(middle, angle, rng.uniform(0.75, 1.2)), [0, 0, 1]])

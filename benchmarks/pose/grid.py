@@ -21,7 +21,7 @@ from sfumato.data import ArrayRecords
 from sfumato.learn import (
     METHODS,
     LowFrequency,
-    Pictures,
+    PictureInput,
     Plan,
     Sgd,
     Speed,
@@ -100,7 +100,7 @@ class Task:
         return self._test_features[frozen]
 
     def _prepared(self, at: int) -> Tensor:
-        return torch.stack([Pictures()(x, 1) for x in self.test.x[at : at + 50]])
+        return torch.stack([PictureInput()(x, 1) for x in self.test.x[at : at + 50]])
 
     def score(self, model: PoseNet) -> dict[str, float]:
         """PCK of a model whose frozen beginning is the public model's."""
@@ -165,7 +165,7 @@ def measure(setting: Setting, task: Task) -> dict[str, Any]:
         plan,
         optimizer=Sgd(setting.rate, setting.momentum),
         loss=pose_loss,
-        prepare=Pictures(),
+        prepare=PictureInput(),
         # the features of private crops stay in the table's folder, so that every cell finds them
         speed=Speed(cache_folder=task.folder, keep_cache=True),
         progress=average,

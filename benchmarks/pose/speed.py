@@ -15,7 +15,7 @@ from benchmarks.pose.fit import SIZE, SPLIT
 from benchmarks.pose.grid import EPOCHS, HEAD, LAST_STAGE, Task, starting_model
 from benchmarks.pose.models import before_last_stage, fresh, train_after, train_norms
 from sfumato.data import ArrayRecords
-from sfumato.learn import Pictures, PoseLoss, Sgd, Speed, keep_freed_memory, plan_for, train
+from sfumato.learn import PictureInput, PoseLoss, Sgd, Speed, keep_freed_memory, plan_for, train
 from sfumato.models import PoseNet, cut, freeze_batchnorm, run
 
 PAPERS_SIZE = (256, 192)
@@ -96,7 +96,7 @@ def _row(name: str, model: PoseNet, records: ArrayRecords) -> dict[str, Any]:
 
 def _first_pass(model: PoseNet, records: ArrayRecords) -> float:
     """What filling the cache takes: the frozen beginning, one record at a time, as the cache does."""
-    trunk, prepare = cut(model)[0], Pictures()
+    trunk, prepare = cut(model)[0], PictureInput()
     inputs = [prepare(x, 1)[None] for x in records.x]
 
     def fill() -> None:
@@ -111,7 +111,7 @@ def _plain_epoch(model: PoseNet, records: ArrayRecords) -> float:
     """Forward and backward of the part that trains, without a promise, on features that are there; few
     records at a time, so that what they need stays in the processor's own memory."""
     trunk, tail = cut(model)
-    prepare, loss = Pictures(), _loss(records)
+    prepare, loss = PictureInput(), _loss(records)
     with torch.no_grad():
         features = torch.cat([run(trunk, prepare(x, 1)[None]) for x in records.x])
     joints = torch.as_tensor(records.y)
@@ -142,6 +142,6 @@ def _epoch(model: PoseNet, records: ArrayRecords, *, cache: bool) -> float:
     plan = plan_for("dp-sgd", records=len(records), batch=len(records), steps=3, epsilon=8.0,
                     delta=1e-4, clip_norm=1.0, relation="replace", unit="record")  # fmt: skip
     marks: list[float] = []
-    train(model, records, plan, optimizer=Sgd(1e-6), loss=_loss(records), prepare=Pictures(),
+    train(model, records, plan, optimizer=Sgd(1e-6), loss=_loss(records), prepare=PictureInput(),
           speed=Speed(trunk_cache=cache), progress=lambda _: marks.append(time.process_time()))  # fmt: skip
     return min(b - a for a, b in pairwise(marks))

@@ -24,7 +24,7 @@ from benchmarks.visual.depth import FRAMES, SIZE, depth_clips
 from benchmarks.visual.page import figures, page, words
 from benchmarks.visual.ways import DELTA, Way, ways
 from sfumato import protect
-from sfumato.audit import Attribute, TopOne, infer, together, views_of
+from sfumato.audit import Attribute, TopOne, infer, multi_label, views_of
 from sfumato.media import Frame
 from sfumato.settings import Count
 
@@ -77,7 +77,7 @@ class Group:
         """Actions by both protocols, and the attributes by one who trains and tests on protected."""
         truth = self.loaded[1]
         guesses = {name: infer(shown, shown, each) for name, each in truth.attributes.items()}
-        private = together(guesses, truth.attributes).compute()
+        private = multi_label(guesses, truth.attributes).compute()
         return {
             "action_on_raw": _top(shown, self._raw, truth.actions),
             "action_on_protected": _top(shown, shown, truth.actions),

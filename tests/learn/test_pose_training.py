@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 from sfumato.cli.predict import app as predict_app
 from sfumato.cli.train import app as train_app
-from sfumato.data import LSP, ArrayRecords, Crop, pck, torso_size
+from sfumato.data import LSP, ArrayRecords, CropTransform, pck, torso_size
 from sfumato.learn import (
     ConfigError,
-    Pictures,
+    PictureInput,
     PoseLoss,
     PreparationError,
     Scores,
@@ -82,7 +82,7 @@ def test_people_of_one_picture_are_clipped_together(model: torch.nn.Module) -> N
     loss = PoseLoss(BINS, people=3)
     plan = plan_for("dp-sgd", records=1, batch=1, steps=1, clips=3, epsilon=1.0, delta=1e-3,
                     clip_norm=1e-3, relation="replace", unit="record")  # fmt: skip
-    rows = Streams(model, records, plan, Pictures()).private([0])
+    rows = Streams(model, records, plan, PictureInput()).private([0])
     assert rows is not None
     # the engine's own layout: three rows, one record
     sums, norms = clipped_gradient(
@@ -98,9 +98,9 @@ def test_held_out_score_is_pck_by_torso(model: torch.nn.Module) -> None:
     records = ArrayRecords(*(part[:, 0] for part in (_people(5, 1).x, _people(5, 1).y)))
     plan = plan_for("sgd", records=5, batch=5, steps=1)
     loss = PoseLoss(BINS)
-    found = score(model, records, Streams(model, records, plan, Pictures()), loss)
+    found = score(model, records, Streams(model, records, plan, PictureInput()), loss)
     with torch.no_grad():
-        output = model(torch.stack([Pictures()(x, 1) for x in records.x]))
+        output = model(torch.stack([PictureInput()(x, 1) for x in records.x]))
     # slow and obvious: the best bin of each axis, to within the half bin that decoding refines
     places = torch.stack((output[..., :BINS].argmax(-1), output[..., BINS:].argmax(-1)), -1) / 2
     rough = pck(places.numpy(), records.y, torso_size(records.y, LSP), 0.2)
@@ -113,12 +113,12 @@ def test_held_out_score_is_pck_by_torso(model: torch.nn.Module) -> None:
 
 def test_pictures_are_scaled_by_constants_and_shapes_are_checked() -> None:
     grey = np.full((4, 5, 3), 255, np.uint8)
-    out = Pictures((0.5, 0.5, 0.5), (0.25, 0.5, 1.0))(grey, 1)
+    out = PictureInput((0.5, 0.5, 0.5), (0.25, 0.5, 1.0))(grey, 1)
     assert out.shape == (3, 4, 5)
     assert out[:, 0, 0].tolist() == [2.0, 1.0, 0.5]
-    assert Pictures()(np.stack([grey] * 2), 2).shape == (2, 3, 4, 5)
+    assert PictureInput()(np.stack([grey] * 2), 2).shape == (2, 3, 4, 5)
     with pytest.raises(PreparationError, match="2 pictures"):
-        Pictures()(grey, 2)
+        PictureInput()(grey, 2)
 
 
 def test_data_model_and_section_belong_together() -> None:
@@ -165,9 +165,9 @@ def test_a_trained_folder_finds_joints_in_the_pictures_own_pixels(trained: Path)
     box = (10.0, 20.0, 40.0, 30.0)
     found = finder.find(picture, [box, (0.0, 0.0, 70.0, 90.0)])
     assert found.shape == (2, 14, 3)
-    crop = Crop.around(box, SIZE)
+    crop = CropTransform.around(box, SIZE)
     with torch.no_grad():
-        output = finder.model(Pictures()(crop.picture(picture), 1)[None])
+        output = finder.model(PictureInput()(crop.picture(picture), 1)[None])
     best = torch.stack((output[0, :, :BINS].argmax(-1), output[0, :, BINS:].argmax(-1)), -1) / 2
     assert np.abs(found[0, :, :2] - crop.back(best.numpy())).max() < 0.5 / crop.matrix[0, 0]
     assert finder.find(picture, []).shape == (0, 14, 3)

@@ -71,7 +71,7 @@ def test_interrupted_download_leaves_nothing(
     with pytest.raises((stop, store._errors.SfumatoError)):
         store.path("tiny-model")
     assert leftovers(cache) == []
-    assert store.state("tiny-model") == store.State.ABSENT
+    assert store.state("tiny-model") == store.CacheState.ABSENT
 
 
 def test_next_pull_clears_what_a_killed_process_left(
@@ -102,7 +102,7 @@ def test_damaged_file_is_noticed_and_pulled_anew(
     file = store.path("tiny-model")
     file.write_bytes(damage)
     os.utime(file, ns=(1, 1))
-    assert store.state("tiny-model") == store.State.DAMAGED
+    assert store.state("tiny-model") == store.CacheState.DAMAGED
     with pytest.raises(store.OfflineError, match="damaged"):
         store.path("tiny-model", offline=True)
     assert store.path("tiny-model").read_bytes() == CONTENT

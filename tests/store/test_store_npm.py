@@ -103,11 +103,11 @@ def test_pair_that_lost_or_changed_one_half_is_pulled_anew(
     files = store.paths("tiny-model")
     files[lost].write_bytes(b"changed")
     os.utime(files[lost], ns=(1, 1))
-    assert store.state("tiny-model") == store.State.DAMAGED
+    assert store.state("tiny-model") == store.CacheState.DAMAGED
     with pytest.raises(store.OfflineError, match="damaged"):
         store.paths("tiny-model", offline=True)
     files[lost].unlink()
-    assert store.state("tiny-model") == store.State.DAMAGED, "half a model is no model"
+    assert store.state("tiny-model") == store.CacheState.DAMAGED, "half a model is no model"
     assert [file.read_bytes() for file in store.paths("tiny-model")] == [CONTENT, WEIGHTS]
 
 

@@ -8,7 +8,7 @@ from sfumato.attributes._command import (
 )
 from sfumato.attributes._donors import DonorSet
 from sfumato.attributes._encoders import ENCODERS, Encoder, whitening
-from sfumato.attributes._layouts import Dataset, chosen_rows, read_dataset
+from sfumato.attributes._layouts import read_dataset
 from sfumato.attributes._ldp import PassLDP
 from sfumato.attributes._memo import DrawMemory
 from sfumato.attributes._pass import Pass
@@ -25,7 +25,6 @@ __all__ = [
     "AttributeTable",
     "AttributesError",
     "BestChannel",
-    "Dataset",
     "DonorSet",
     "DrawMemory",
     "Encoder",
@@ -37,7 +36,6 @@ __all__ = [
     "Task",
     "Theory",
     "best_channel",
-    "chosen_rows",
     "dry_run",
     "guess_bound",
     "open_state",

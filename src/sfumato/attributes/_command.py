@@ -11,13 +11,13 @@ from typing import Any, get_args
 import numpy as np
 
 from sfumato.attributes._donors import Declared, DonorSet
-from sfumato.attributes._layouts import Dataset, chosen_rows, read_dataset
+from sfumato.attributes._layouts import read_dataset
 from sfumato.attributes._pass import TYPED_TRAINING, Pass, pass_method
 from sfumato.attributes._release import release
 from sfumato.attributes._state import PassState, open_state, save_state
 from sfumato.attributes._tasks import AttributesError, Task, read_table, require_two_classes
 from sfumato.attributes._training import PassTraining
-from sfumato.data import ArrayRecords, Subset
+from sfumato.data import ArrayRecords, Dataset, Subset, chosen_rows
 from sfumato.files import refuse_overwrite, refuse_replacing
 from sfumato.jobs import level_times
 from sfumato.media import atomic_folder

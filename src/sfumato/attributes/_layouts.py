@@ -11,8 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,47 +20,24 @@ import numpy.typing as npt
 from sfumato.attributes._pictures import picture_features
 from sfumato.attributes._tasks import AttributesError
 from sfumato.data import (
+    DATASETS,
     ArrayRecords,
-    Pictures,
+    Dataset,
+    FacePictures,
     Windows,
+    WriteFile,
     audio_mnist,
     celeba,
     motion_sense,
+    read_registered,
     read_wav,
     sisfall,
     utkface,
 )
 from sfumato.media import write_image
 
-# Of a record, at a path without ending: its pixels or samples and nothing else of its file.
-WriteFile = Callable[[int, Path], Path]
-
 # windows of a block: ten to train, one left out, four to test, one left out
 _BLOCK, _TRAIN, _TEST = 16, slice(0, 10), slice(11, 15)
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """``records`` as an encoder sees them; ``write_file`` writes one anew where records are files.
-
-    ``train`` and ``test`` are row numbers; rows between overlapping windows of both are in neither.
-    """
-
-    layout: str
-    records: ArrayRecords
-    train: Sequence[int]
-    test: Sequence[int]
-    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    write_file: WriteFile | None = None
-
-    @property
-    def split(self) -> tuple[ArrayRecords, ArrayRecords]:
-        return chosen_rows(self.records, self.train), chosen_rows(self.records, self.test)
-
-    def class_name(self, attribute: str, value: object) -> str:
-        """``male`` rather than 1, where the data set names its classes."""
-        names = self.classes.get(attribute, ())
-        return names[int(str(value))] if names and str(value).isdigit() else str(value)
 
 
 def read_dataset(folder: Path) -> Dataset:
@@ -71,9 +47,13 @@ def read_dataset(folder: Path) -> Dataset:
     for fits, read in _LAYOUTS:
         if fits(folder):
             return read(folder)
+    registered = read_registered(folder)
+    if registered is not None:
+        return registered
+    more = "".join(f", {name}" for name, each in DATASETS.items() if each.attributes is not None)
     raise AttributesError(
-        f"Expected AudioMNIST, MotionSense, SisFall, CelebA or UTKFace in its published layout at "
-        f"{str(folder)!r}, got something else: see docs/data.md for the files of each."
+        f"Expected AudioMNIST, MotionSense, SisFall, CelebA or UTKFace{more} in its published layout "
+        f"at {str(folder)!r}, got something else: see docs/data.md for the files of each."
     )
 
 
@@ -198,7 +178,7 @@ def write_samples(recording: Path, path: Path) -> Path:
     return target
 
 
-def featured(pictures: Pictures) -> ArrayRecords:
+def featured(pictures: FacePictures) -> ArrayRecords:
     """Pictures as ImageNet features, all else as it is."""
     shown = [pictures[index] for index in range(len(pictures))]
     return ArrayRecords(
@@ -228,17 +208,6 @@ _LAYOUTS: Sequence[tuple[Callable[[Path], bool], Callable[[Path], Dataset]]] = (
         _read_utkface,
     ),
 )
-
-
-def chosen_rows(records: ArrayRecords, chosen: Sequence[int]) -> ArrayRecords:
-    """The named records, in that order."""
-    rows, owners = list(chosen), records.owners
-    return ArrayRecords(
-        records.x[rows],
-        records.y[rows],
-        owners=None if owners is None else [owners[index] for index in rows],
-        attributes={name: value[rows] for name, value in records.attributes.items()},
-    )
 
 
 def _joined(parts: Sequence[ArrayRecords]) -> ArrayRecords:

@@ -1,9 +1,9 @@
 """Attacks and measures: what a release still leaks and what it is still good for."""
 
-from sfumato.audit._released import Cover, beside_release, cover_of, recordings_in
+from sfumato.audit._released import HidingScope, beside_release, hiding_scope, recordings_in
 from sfumato.audit.attack._attacker import Attacker, Effort, Model, cross_infer
 from sfumato.audit.attack._bayes import BayesAttacker
-from sfumato.audit.attack._clip_pairs import Pairs, paired
+from sfumato.audit.attack._clip_pairs import ClipPairs, pair_clips
 from sfumato.audit.attack._cover_matrices import FittingBlur, FixedBlur, Squares, cover_matrix
 from sfumato.audit.attack._cross_data import (
     CrossData,
@@ -13,7 +13,7 @@ from sfumato.audit.attack._cross_data import (
     vispr_truth,
     without_annotated,
 )
-from sfumato.audit.attack._folder_attacks import BY, visual_folder, voices_folder
+from sfumato.audit.attack._folder_attacks import REID_ATTACKS, visual_folder, voices_folder
 from sfumato.audit.attack._identity_views import face_vectors, gait_of_clip, gait_vector, told_apart
 from sfumato.audit.attack._leaks import Leak, LeakReport, Residual, find_leaks, joined, leaks_in
 from sfumato.audit.attack._learned_inverse import learned
@@ -52,7 +52,7 @@ from sfumato.audit.attack._visual import (
     VisualReport,
     action_protocols,
     infer,
-    together,
+    multi_label,
     visual_attack,
 )
 from sfumato.audit.certify._canary import CanaryRun, canary_run
@@ -99,8 +99,8 @@ from sfumato.audit.measure._scores import AttributeScores, ClassifierScores
 from sfumato.data import pckh
 
 __all__ = [
-    "BY",
     "METHODS",
+    "REID_ATTACKS",
     "AtRate",
     "Attacker",
     "Attribute",
@@ -109,8 +109,8 @@ __all__ = [
     "BayesAttacker",
     "CanaryRun",
     "ClassifierScores",
+    "ClipPairs",
     "CorrectKeypoints",
-    "Cover",
     "CrossData",
     "Effort",
     "Estimate",
@@ -118,6 +118,7 @@ __all__ = [
     "FittingBlur",
     "FixedBlur",
     "HeadSizedKeypoints",
+    "HidingScope",
     "Leak",
     "LeakReport",
     "LowerBound",
@@ -133,7 +134,6 @@ __all__ = [
     "MultiLabelScores",
     "NormalizedAccuracyGain",
     "Obfuscation",
-    "Pairs",
     "ProbeReport",
     "ProbeSettings",
     "Psnr",
@@ -170,7 +170,6 @@ __all__ = [
     "class_f1",
     "cmap",
     "cover_matrix",
-    "cover_of",
     "cross_data",
     "cross_data_attack",
     "cross_infer",
@@ -185,6 +184,7 @@ __all__ = [
     "gathered",
     "gaussian_fit",
     "halo",
+    "hiding_scope",
     "infer",
     "joined",
     "leaks_in",
@@ -193,11 +193,12 @@ __all__ = [
     "measures_json",
     "measures_path",
     "mnag",
+    "multi_label",
     "nag",
     "on_pictures",
     "one_run_lower_bound",
     "over_time",
-    "paired",
+    "pair_clips",
     "pckh",
     "probe",
     "reconstruct",
@@ -211,7 +212,6 @@ __all__ = [
     "ssim",
     "strengths",
     "tikhonov",
-    "together",
     "told_apart",
     "train_shadows",
     "undo_frames",

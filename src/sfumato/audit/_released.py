@@ -19,14 +19,14 @@ _JOB, _INDEX, _CARD = ".job.jsonl", "metadata.jsonl", ".card.json"
 
 
 @dataclass(frozen=True)
-class Cover:
+class HidingScope:
     """Who must not be found in an output any more, and how that is known."""
 
     bodies: bool
     why: str
 
 
-def cover_of(output: str | os.PathLike[str]) -> Cover:
+def hiding_scope(output: str | os.PathLike[str]) -> HidingScope:
     """By the card of the output: a method that covers faces shows bodies on purpose.
 
     | card | what counts as a leak |
@@ -40,14 +40,14 @@ def cover_of(output: str | os.PathLike[str]) -> Cover:
     try:
         card = checked_card(output)
     except NoCardError:
-        return Cover(True, "no card says what was covered")
+        return HidingScope(True, "no card says what was covered")
     if any(get(stage).draws_people for stage in card.method.split("+") if stage in names()):
-        return Cover(
+        return HidingScope(
             False, "its card says that avatars stand for people, and an avatar is a person"
         )
     regions = set(_regions(card.settings))
     if regions == {"faces"} and len(card.method.split("+")) == 1:
-        return Cover(
+        return HidingScope(
             False, "its card says that faces were covered, and bodies are shown on purpose"
         )
     if regions == {"background"}:
@@ -55,7 +55,7 @@ def cover_of(output: str | os.PathLike[str]) -> Cover:
             "Expected a release that hides people, got one whose card says that their surroundings "
             "were covered: everybody in it is shown on purpose."
         )
-    return Cover(True, f"its card says that {card.method} was used")
+    return HidingScope(True, f"its card says that {card.method} was used")
 
 
 def _regions(settings: Mapping[str, Any]) -> Iterator[str]:

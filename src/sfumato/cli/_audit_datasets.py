@@ -33,11 +33,11 @@ def visual(
     as_json: bool,
 ) -> None:
     """What can be read off protected clips: attributes of people, and actions beside them."""
-    from sfumato.audit import paired, visual_folder
+    from sfumato.audit import pair_clips, visual_folder
 
     target = _target(out, protected, "visual", force)
     with progress_bar(hidden=as_json):
-        rows = visual_folder(paired(originals, protected, labels), at_people=not whole)
+        rows = visual_folder(pair_clips(originals, protected, labels), at_people=not whole)
     _finish(rows, target, "Visual privacy", "visual", force, as_json)
 
 
@@ -52,16 +52,16 @@ def reid(
     as_json: bool,
 ) -> None:
     """Who (or which room) is in protected recordings, against a gallery of the others."""
-    from sfumato.audit import BY, paired, voices_folder
+    from sfumato.audit import REID_ATTACKS, pair_clips, voices_folder
 
-    if by not in (*BY, "voice"):
-        raise SfumatoError(f"Expected --by {', '.join(BY)} or voice, got {by!r}.")
+    if by not in (*REID_ATTACKS, "voice"):
+        raise SfumatoError(f"Expected --by {', '.join(REID_ATTACKS)} or voice, got {by!r}.")
     target = _target(out, protected, f"reid-{by}", force)
     with progress_bar(hidden=as_json):
         if by == "voice":
             rows = voices_folder(str(originals), str(protected))
         else:
-            rows = BY[by](paired(originals, protected, labels))
+            rows = REID_ATTACKS[by](pair_clips(originals, protected, labels))
     _finish(rows, target, "Re-identification", f"reid --by {by}", force, as_json)
 
 

@@ -53,12 +53,12 @@ def train(
     """Train as CONFIG says; writes model.safetensors, its card, the history and the settings."""
     from sfumato.learn import (
         describe,
+        format_plan,
+        init_distributed,
         keep_freed_memory,
         make_job,
         read_config,
         run_job,
-        together,
-        words,
     )
 
     changes = list(changes or [])
@@ -69,10 +69,10 @@ def train(
     job = make_job(read_config(config, changes))
     if dry_run:
         said = describe(job)
-        emit(as_json, {"dry_run": True, **said}, *words(job, said))
+        emit(as_json, {"dry_run": True, **said}, *format_plan(job, said))
         return
     spend = spending(ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="train")
-    together()
+    init_distributed()
     keep_freed_memory()
     if job.plan.is_private and not as_json:
         say(f"Epsilons below: {job.plan.terms}.")

@@ -5,12 +5,12 @@ Every loader has ``problems``: what could not be used, counted by sentence.
 
 from sfumato.data._action_lists import hmdb51, kinetics, ntu_rgbd, toyota_smarthome, ucf101
 from sfumato.data._audio import Spoken, audio_mnist, log_mel, read_wav
-from sfumato.data._crops import Crop, PersonCrops, mirrored
-from sfumato.data._faces import Pictures, celeba, utkface
+from sfumato.data._crops import CropTransform, JointRecords, PersonCrops, mirrored
+from sfumato.data._faces import FacePictures, celeba, utkface
 from sfumato.data._indoor_datasets import UtdMhad, airtlab, utd_mhad
 from sfumato.data._joints import COCO, LSP, MPII, mirror_order, translate, vocabulary
 from sfumato.data._pose import (
-    Person,
+    AnnotatedPerson,
     PoseRecords,
     box_of,
     coco_keypoints,
@@ -36,22 +36,40 @@ from sfumato.data._privacy_attributes import (
 )
 from sfumato.data._problems import Problems
 from sfumato.data._records import ArrayRecords, Record, Records, RecordsError, Subset
+from sfumato.data._registry import (
+    DATASETS,
+    DataRequest,
+    Dataset,
+    DatasetEntry,
+    WriteFile,
+    chosen_rows,
+    find_dataset,
+    load_dataset,
+    read_registered,
+    register_dataset,
+)
 from sfumato.data._sensors import Windows, magnitudes, motion_sense, sisfall, windows_of
 from sfumato.data._skeletons import draw_skeletons, limbs
 from sfumato.data._stage import StagedFolder, staged
 from sfumato.data._staged_people import StagedPeople, staged_people
+from sfumato.data._synthetic import moving_squares
 from sfumato.data._videos import Sampling, VideoItem, VideoRecords, sampled_frames, video_folder
 
 __all__ = [
     "COCO",
     "COCO_SIGMAS",
+    "DATASETS",
     "LSP",
     "MPII",
+    "AnnotatedPerson",
     "ArrayRecords",
-    "Crop",
-    "Person",
+    "CropTransform",
+    "DataRequest",
+    "Dataset",
+    "DatasetEntry",
+    "FacePictures",
+    "JointRecords",
     "PersonCrops",
-    "Pictures",
     "PoseRecords",
     "PrivacyAnnotations",
     "Problems",
@@ -68,16 +86,20 @@ __all__ = [
     "VideoRecords",
     "Vispr",
     "Windows",
+    "WriteFile",
     "airtlab",
     "audio_mnist",
     "box_of",
     "celeba",
+    "chosen_rows",
     "coco_keypoints",
     "draw_skeletons",
+    "find_dataset",
     "hmdb51",
     "human_art",
     "kinetics",
     "limbs",
+    "load_dataset",
     "log_mel",
     "lsp",
     "lsp_visibility",
@@ -85,6 +107,7 @@ __all__ = [
     "mirror_order",
     "mirrored",
     "motion_sense",
+    "moving_squares",
     "mpii",
     "ntu_rgbd",
     "oks",
@@ -93,7 +116,9 @@ __all__ = [
     "pa_hmdb51_videos",
     "pck",
     "pckh",
+    "read_registered",
     "read_wav",
+    "register_dataset",
     "sampled_frames",
     "sisfall",
     "staged",

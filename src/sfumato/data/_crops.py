@@ -1,24 +1,33 @@
-"""From a picture with people to person crops of one size, as a pose model eats them."""
+"""From a picture with people to person crops of one size: the inputs of a pose model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.data._joints import Joints, mirror_order
-from sfumato.data._pose import PoseRecords
-from sfumato.data._records import Record, RecordsError
-from sfumato.data._staged_people import StagedPeople
+from sfumato.data._records import Record, Records, RecordsError
 
 Pixels = npt.NDArray[np.uint8]
 
 
+class JointRecords(Records, Protocol):
+    """Pictures of people: y (people, joints, 3), and ``boxes`` and ``head_size`` as attributes."""
+
+    @property
+    def joints(self) -> tuple[str, ...]: ...
+
+    @property
+    def unit(self) -> str: ...
+
+
 @dataclass(frozen=True)
-class Crop:
+class CropTransform:
     """An affine map from picture to crop: ``crop = picture @ matrix[:, :2].T + matrix[:, 2]``."""
 
     matrix: npt.NDArray[np.float64]
@@ -27,7 +36,7 @@ class Crop:
     @classmethod
     def around(
         cls, box: tuple[float, float, float, float], size: tuple[int, int], margin: float = 1.25
-    ) -> Crop:
+    ) -> CropTransform:
         """The smallest crop of ``size`` (height, width) that shows the box times ``margin``."""
         left, top, width, height = box
         if width <= 0 or height <= 0:
@@ -73,7 +82,7 @@ class PersonCrops:
 
     def __init__(
         self,
-        records: PoseRecords | StagedPeople,
+        records: JointRecords,
         size: tuple[int, int] = (256, 192),
         people: int = 1,
     ) -> None:
@@ -92,7 +101,7 @@ class PersonCrops:
         x, y, matrices = [], [], []
         for place in range(self.people):
             which = int(order[place]) if place < len(order) else int(order[0])
-            crop = Crop.around(tuple(boxes[which].tolist()), self.size)
+            crop = CropTransform.around(tuple(boxes[which].tolist()), self.size)
             joints = crop.joints(record.y[which])
             if place >= len(order):
                 joints[:, 2] = 0

@@ -22,7 +22,7 @@ from sfumato.media import read_image
 UTK_RACES = ("White", "Black", "Asian", "Indian", "Other")
 
 
-class Pictures:
+class FacePictures:
     """Records of pictures with attributes, read when asked for, from files or from one archive."""
 
     def __init__(
@@ -80,7 +80,9 @@ def packed_picture(archive: Path, name: str) -> npt.NDArray[np.uint8]:
 
 
 @reading("CelebA as it is published", RecordsError)
-def celeba(root: str | os.PathLike[str], part: str = "train", label: str = "Smiling") -> Pictures:
+def celeba(
+    root: str | os.PathLike[str], part: str = "train", label: str = "Smiling"
+) -> FacePictures:
     """``img_align_celeba/*.jpg``, ``list_attr_celeba.txt``, ``list_eval_partition.txt``.
 
     Forty binary attributes (0 no, 1 yes). The owner is the identity of ``identity_CelebA.txt`` where
@@ -115,7 +117,9 @@ def celeba(root: str | os.PathLike[str], part: str = "train", label: str = "Smil
     attributes = {name: columns[:, i] for i, name in enumerate(header)}
     classes = dict.fromkeys(header, ("no", "yes"))
     owners = [(f"id{identities[n]}",) if n in identities else () for n in names]
-    return Pictures(names, pictures, attributes, classes, label, owners=owners, problems=problems)
+    return FacePictures(
+        names, pictures, attributes, classes, label, owners=owners, problems=problems
+    )
 
 
 def _pairs(path: Path) -> dict[str, str]:
@@ -124,7 +128,7 @@ def _pairs(path: Path) -> dict[str, str]:
 
 
 @reading("UTKFace as it is published", RecordsError)
-def utkface(root: str | os.PathLike[str], label: str = "gender") -> Pictures:
+def utkface(root: str | os.PathLike[str], label: str = "gender") -> FacePictures:
     """``AGE_GENDER_RACE_DATE.jpg`` files, or ``index.csv`` beside an archive of faces.
 
     Attributes: age in years, gender (0 male, 1 female), race (0 to 4). UTKFace does not say which
@@ -157,4 +161,4 @@ def utkface(root: str | os.PathLike[str], label: str = "gender") -> Pictures:
     columns = np.array(rows, dtype=np.int64)
     attributes = {name: columns[:, i] for i, name in enumerate(("age", "gender", "race"))}
     classes = {"gender": ("male", "female"), "race": UTK_RACES}
-    return Pictures(names, source, attributes, classes, label, problems=problems)
+    return FacePictures(names, source, attributes, classes, label, problems=problems)

@@ -29,7 +29,7 @@ Root = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
-class Person:
+class AnnotatedPerson:
     """One annotated person: joints (J, 3), box (left, top, width, height), head size in pixels.
 
     ``head_size`` is NaN where the data set has none: PCKh cannot count this person, PCK by torso can.
@@ -46,7 +46,7 @@ class PoseRecords:
 
     def __init__(
         self,
-        pictures: Sequence[tuple[Path, tuple[Person, ...]]],
+        pictures: Sequence[tuple[Path, tuple[AnnotatedPerson, ...]]],
         joints: Sequence[str],
         *,
         source: Sequence[str],
@@ -57,7 +57,7 @@ class PoseRecords:
         self.joints, self._source = vocabulary(joints), tuple(source)
         self.problems, self._archive = problems or Problems(), archive
         self.unit = "person box" if per_person else "picture"
-        split: list[tuple[Path, tuple[Person, ...]]]
+        split: list[tuple[Path, tuple[AnnotatedPerson, ...]]]
         split = [(path, (one,)) for path, people in pictures for one in people]
         self._pictures = split if per_person else [p for p in pictures if p[1]]
         self.classes: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class PoseRecords:
     def __len__(self) -> int:
         return len(self._pictures)
 
-    def people(self, index: int) -> tuple[Person, ...]:
+    def people(self, index: int) -> tuple[AnnotatedPerson, ...]:
         """The people of a record, without reading the picture; joints as published."""
         return self._pictures[index][1]
 
@@ -142,7 +142,7 @@ def _coco_style(
                 "and so on: convert the annotations."
             )
     problems = Problems()
-    people: dict[int, list[Person]] = {}
+    people: dict[int, list[AnnotatedPerson]] = {}
     for note in content.get("annotations", []):
         person = _coco_person(note, problems)
         if person is not None:
@@ -163,7 +163,7 @@ def _coco_style(
     )
 
 
-def _coco_person(note: dict[str, Any], problems: Problems) -> Person | None:
+def _coco_person(note: dict[str, Any], problems: Problems) -> AnnotatedPerson | None:
     if note.get("iscrowd"):
         problems.add("Expected single people, got crowds, which have no joints: left out.")
         return None
@@ -181,10 +181,10 @@ def _coco_person(note: dict[str, Any], problems: Problems) -> Person | None:
         problems.add("Expected boxes with a size, got empty ones: left out.")
         return None
     area = float(note.get("area", width * height))
-    return Person(joints, (left, top, width, height), area=area)
+    return AnnotatedPerson(joints, (left, top, width, height), area=area)
 
 
-def _inside(person: Person, size: tuple[Any, Any], problems: Problems) -> Person:
+def _inside(person: AnnotatedPerson, size: tuple[Any, Any], problems: Problems) -> AnnotatedPerson:
     """The person with joints outside the picture marked as absent."""
     if not all(size):
         return person
@@ -196,7 +196,7 @@ def _inside(person: Person, size: tuple[Any, Any], problems: Problems) -> Person
         "Expected joints inside their picture, got some outside: weight 0.", int(outside.sum())
     )
     joints[outside, 2] = 0
-    return Person(joints, person.box, person.head_size, person.area)
+    return AnnotatedPerson(joints, person.box, person.head_size, person.area)
 
 
 def box_of(joints: Joints, margin: float = 0.05) -> tuple[float, float, float, float]:
@@ -239,7 +239,7 @@ def lsp(
         person = raw[i].astype(np.float32)
         person[:, 2] = np.isfinite(person[:, :2]).all(1)
         person[:, :2] = np.nan_to_num(person[:, :2])
-        pictures.append((path, (Person(person, box_of(person)),)))
+        pictures.append((path, (AnnotatedPerson(person, box_of(person)),)))
     return PoseRecords(
         pictures,
         vocabulary(joints),
@@ -321,7 +321,7 @@ def mpii(
     )
 
 
-def _mpii_person(rect: Any, problems: Problems) -> Person | None:
+def _mpii_person(rect: Any, problems: Problems) -> AnnotatedPerson | None:
     points = getattr(getattr(rect, "annopoints", None), "point", None)
     if points is None:
         problems.add("Expected annotated joints, got people without any: left out.")
@@ -344,4 +344,4 @@ def _mpii_person(rect: Any, problems: Problems) -> Person | None:
     if not head > 0:
         problems.add("Expected a head box with every person, got none: PCKh cannot count them.")
         head = float("nan")
-    return Person(joints, box_of(joints), head_size=head)
+    return AnnotatedPerson(joints, box_of(joints), head_size=head)

@@ -2,19 +2,32 @@
 
 from sfumato.learn._checkpoint import CheckpointError
 from sfumato.learn._held_out import HeldOutError
-from sfumato.learn._methods import METHODS, PRESETS, MethodError, Preset, TrainingMethod, plan_for
+from sfumato.learn._methods import (
+    METHODS,
+    PRESETS,
+    MethodError,
+    TrainingMethod,
+    TrainingPreset,
+    plan_for,
+)
 from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule, Sgd
 from sfumato.learn._plan import Plan, PlanError
 from sfumato.learn._pose import PoseLoss, SkeletonFinder
 from sfumato.learn._projector import Projector, ProjectorError, Subspace
 from sfumato.learn._saved import save_model
 from sfumato.learn._scores import Scores
-from sfumato.learn._starting_weights import StartingWeights, StartingWeightsError, Training
-from sfumato.learn._trainer import Progress, Run, Spend, TrainingError, cross_entropy, train
-from sfumato.learn.config._job import Job, describe, make_job, run_job, together, words
+from sfumato.learn._starting_weights import PastTraining, StartingWeights, StartingWeightsError
+from sfumato.learn._trainer import Progress, Run, SpendHook, TrainingError, cross_entropy, train
+from sfumato.learn.config._job import (
+    Job,
+    describe,
+    format_plan,
+    init_distributed,
+    make_job,
+    run_job,
+)
 from sfumato.learn.config._pose_job import read_skeleton_finder
 from sfumato.learn.config._schema import ConfigError, TrainConfig, parse_config, read_config
-from sfumato.learn.config._synthetic import moving_squares
 from sfumato.learn.engine._clipped import clipped_gradient
 from sfumato.learn.engine._heap import keep_freed_memory
 from sfumato.learn.engine._probe import RouteChoice, route_of
@@ -37,7 +50,13 @@ from sfumato.learn.views._feature_maps import (
     PixelateFeatures,
 )
 from sfumato.learn.views._masked_pixels import MaskedPixels
-from sfumato.learn.views._prepare import AsIs, Pictures, Preparation, PreparationError, VideoClips
+from sfumato.learn.views._prepare import (
+    AsIs,
+    PictureInput,
+    Preparation,
+    PreparationError,
+    VideoClips,
+)
 from sfumato.learn.views._public_view import BLANK, PublicView, ViewError, blanked
 
 __all__ = [
@@ -65,14 +84,14 @@ __all__ = [
     "Optimizer",
     "OptimizerError",
     "OwnersError",
-    "Pictures",
+    "PastTraining",
+    "PictureInput",
     "PixelateFeatures",
     "Plan",
     "PlanError",
     "PoseLoss",
     "Preparation",
     "PreparationError",
-    "Preset",
     "Progress",
     "Projector",
     "ProjectorError",
@@ -87,23 +106,24 @@ __all__ = [
     "SkeletonFinder",
     "Speed",
     "SpeedError",
-    "Spend",
+    "SpendHook",
     "StartingWeights",
     "StartingWeightsError",
     "Subspace",
     "TrainConfig",
-    "Training",
     "TrainingError",
     "TrainingMethod",
+    "TrainingPreset",
     "VideoClips",
     "ViewError",
     "blanked",
     "clipped_gradient",
     "cross_entropy",
     "describe",
+    "format_plan",
+    "init_distributed",
     "keep_freed_memory",
     "make_job",
-    "moving_squares",
     "parse_config",
     "plan_for",
     "read_config",
@@ -111,7 +131,5 @@ __all__ = [
     "route_of",
     "run_job",
     "save_model",
-    "together",
     "train",
-    "words",
 ]

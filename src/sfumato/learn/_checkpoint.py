@@ -34,7 +34,7 @@ class CheckpointError(SfumatoError):
 
 
 @dataclass
-class State:
+class TrainingState:
     """Where a run stands: what a checkpoint holds besides tensors."""
 
     plan: str
@@ -50,7 +50,7 @@ class State:
         return json.dumps({"version": _VERSION, **vars(self)}, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str) -> State:
+    def from_json(cls, text: str) -> TrainingState:
         value = json.loads(text)
         if value.pop("version", None) != _VERSION:
             raise CheckpointError(
@@ -60,14 +60,14 @@ class State:
         return cls(**value)
 
 
-def write(target: Path, tensors: dict[str, Tensor], state: State) -> None:
+def write(target: Path, tensors: dict[str, Tensor], state: TrainingState) -> None:
     """Replace the checkpoint in one step; it shows a model that nobody released, so to nobody else."""
     with atomic_output(target, force=True, private=True) as temporary:
         plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
         save_file(plain, str(temporary), metadata={"sfumato": state.to_json()})
 
 
-def read(target: Path) -> tuple[dict[str, Tensor], State]:
+def read(target: Path) -> tuple[dict[str, Tensor], TrainingState]:
     try:
         with safe_open(str(target), framework="pt") as stored:
             metadata = stored.metadata() or {}
@@ -78,7 +78,7 @@ def read(target: Path) -> tuple[dict[str, Tensor], State]:
         raise CheckpointError("Expected a whole checkpoint, got a damaged file.") from error
     if "sfumato" not in metadata:
         raise CheckpointError("Expected a checkpoint of sfumato, got another safetensors file.")
-    return tensors, State.from_json(metadata["sfumato"])
+    return tensors, TrainingState.from_json(metadata["sfumato"])
 
 
 @dataclass

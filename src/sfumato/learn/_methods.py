@@ -97,7 +97,7 @@ def _refuse_epsilon(method: str, settings: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Preset:
+class TrainingPreset:
     """A paper's training settings."""
 
     method: str
@@ -113,11 +113,11 @@ class Preset:
     width: int | None = None  # as the size, unless it is said
 
 
-PRESETS: dict[str, Preset] = {
-    "maskdp": Preset("maskdp", 128, 1.0, 0.01, 150, 20, "cosine"),
-    "maskdp-ucf101": Preset("maskdp", 128, 1.0, 0.01, 300, 20, "cosine"),
-    "multiclip": Preset("multiclip", 8, 0.4, 0.01, 50, clips=3),
-    "dp-sgd": Preset("dp-sgd", 8, 0.4, 0.01, 50),
+PRESETS: dict[str, TrainingPreset] = {
+    "maskdp": TrainingPreset("maskdp", 128, 1.0, 0.01, 150, 20, "cosine"),
+    "maskdp-ucf101": TrainingPreset("maskdp", 128, 1.0, 0.01, 300, 20, "cosine"),
+    "multiclip": TrainingPreset("multiclip", 8, 0.4, 0.01, 50, clips=3),
+    "dp-sgd": TrainingPreset("dp-sgd", 8, 0.4, 0.01, 50),
     # the pose paper names neither its batch nor its rate; 64 is what its numbers fit (SOUNDNESS G7)
-    "pose": Preset("feature-projective", 64, 0.01, 0.01, 25, size=256, width=192),
+    "pose": TrainingPreset("feature-projective", 64, 0.01, 0.01, 25, size=256, width=192),
 }

@@ -25,7 +25,7 @@ _TELLING = 4
 _EQUAL = 2.0**-8
 
 
-class Recordings:
+class RecordingIndex:
     """A set in which recordings are found again. Keeps samples of their values, not the values."""
 
     def __init__(self, records: Records) -> None:

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sfumato.data import LSP, Crop, pck, torso_size
+from sfumato.data import LSP, CropTransform, pck, torso_size
 from sfumato.learn._scores import Scores
-from sfumato.learn.views._prepare import Pictures
+from sfumato.learn.views._prepare import PictureInput
 from sfumato.models import decode, simcc_loss
 
 _THRESHOLD = 0.2
@@ -72,8 +72,8 @@ class SkeletonFinder:
         width, height."""
         if not boxes:
             return np.zeros((0, len(self.joints), 3))
-        prepare = Pictures()
-        crops = [Crop.around(box, self.size) for box in boxes]
+        prepare = PictureInput()
+        crops = [CropTransform.around(box, self.size) for box in boxes]
         with torch.no_grad():
             rows = torch.stack([prepare(crop.picture(picture), 1) for crop in crops])
             places, scores = decode(self.model(rows), x_bins=self.x_bins, split=self.split)

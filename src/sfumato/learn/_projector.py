@@ -16,7 +16,7 @@ from torch import Tensor
 
 from sfumato.data import Record, Records
 from sfumato.errors import SfumatoError
-from sfumato.learn._overlap import Recordings
+from sfumato.learn._overlap import RecordingIndex
 
 # Directions whose energy is below this share of the largest are rounding errors.
 _NEGLIGIBLE = 1e-7
@@ -90,7 +90,7 @@ def refuse_overlap(public: Records, private: Records, *, by_person: bool) -> Non
 
     With unit person, everything of a person is promised to be: then their owners may not be either.
     """
-    clear = Recordings(public)
+    clear = RecordingIndex(public)
     for index in range(len(private)):
         record = private[index]
         if by_person and clear.owners.intersection(record.owners):

@@ -44,7 +44,7 @@ class StartingWeightsError(SfumatoError):
 
 
 @dataclass(frozen=True)
-class Training:
+class PastTraining:
     """One training that a model has been through: the run, its own promise, what a record was."""
 
     run: str
@@ -55,7 +55,7 @@ class Training:
         return {"run": self.run, "promise": self.promise.to_json(), "record": self.record}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Training:
+    def from_json(cls, value: dict[str, Any]) -> PastTraining:
         return cls(value["run"], promise_from_json(value["promise"]), value["record"])
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class StartingWeights:
     ``public`` names weights that everybody has. ``digest`` is of the file.
     """
 
-    trainings: tuple[Training, ...] = ()
+    trainings: tuple[PastTraining, ...] = ()
     known: bool = False
     public: tuple[str, ...] = ()
     other_data: bool = False
@@ -114,7 +114,7 @@ class StartingWeights:
                 )
             if not trainings:
                 made = str(card.settings.get("record", ""))
-                trainings = (Training(digest[:_RUN_DIGITS], card.promise, made),)
+                trainings = (PastTraining(digest[:_RUN_DIGITS], card.promise, made),)
         return cls(trainings, known=bool(trainings), other_data=other_data, digest=digest)
 
     @property
@@ -124,7 +124,7 @@ class StartingWeights:
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     @property
-    def counted(self) -> tuple[Training, ...]:
+    def counted(self) -> tuple[PastTraining, ...]:
         """Trainings that may have seen the records of this one."""
         return () if self.other_data else self.trainings
 
@@ -212,13 +212,13 @@ _REMEDY = (
 )
 
 
-def header(trainings: Sequence[Training]) -> dict[str, str]:
+def header(trainings: Sequence[PastTraining]) -> dict[str, str]:
     """What a model file says about itself, for whoever trains it further."""
     told = {"version": _VERSION, "trainings": [training.to_json() for training in trainings]}
     return {HEADER: json.dumps(told, sort_keys=True)}
 
 
-def _in_header(file: Path) -> tuple[Training, ...] | None:
+def _in_header(file: Path) -> tuple[PastTraining, ...] | None:
     """The trainings that a safetensors file names; None if it is not one of ours."""
     if file.suffix != ".safetensors":
         return None
@@ -233,7 +233,7 @@ def _in_header(file: Path) -> tuple[Training, ...] | None:
         told = json.loads(text)
         if told["version"] != _VERSION:
             raise ValueError
-        return tuple(Training.from_json(each) for each in told["trainings"])
+        return tuple(PastTraining.from_json(each) for each in told["trainings"])
     except (KeyError, TypeError, ValueError):
         raise StartingWeightsError(
             f"Expected the trainings of a model in the header of {file.name}, got something that "

@@ -15,14 +15,14 @@ from torch import Tensor, nn
 from sfumato.data import Records
 from sfumato.errors import SfumatoError
 from sfumato.learn import _checkpoint as checkpoints
-from sfumato.learn._checkpoint import CheckpointError, Facts, Journal, State
+from sfumato.learn._checkpoint import CheckpointError, Facts, Journal, TrainingState
 from sfumato.learn._held_out import refuse_shared
 from sfumato.learn._optimizers import Optimizer, Sgd
 from sfumato.learn._overlap import digest
 from sfumato.learn._plan import Plan, verified
 from sfumato.learn._projector import refuse_overlap
 from sfumato.learn._scores import Scores, score
-from sfumato.learn._starting_weights import StartingWeights, Training
+from sfumato.learn._starting_weights import PastTraining, StartingWeights
 from sfumato.learn.engine._ranks import Team
 from sfumato.learn.engine._routes import Loss
 from sfumato.learn.engine._sampling import records_by_owner
@@ -74,12 +74,12 @@ class Run:
 
     model: nn.Module
     guarantee: Guarantee | NoGuarantee
-    trainings: tuple[Training, ...]
+    trainings: tuple[PastTraining, ...]
     history: list[dict[str, Any]] = field(default_factory=list)
     lost_steps: int = 0
 
 
-class Spend(Protocol):
+class SpendHook(Protocol):
     """What counts a training before any noise is drawn (the ledger), and commits it afterwards."""
 
     def __call__(
@@ -88,7 +88,7 @@ class Spend(Protocol):
         run: str,
         *,
         draws: bool,
-        earlier: tuple[Training, ...],
+        earlier: tuple[PastTraining, ...],
     ) -> contextlib.AbstractContextManager[object]:
         """``run`` is the id in the run's journal, ``draws`` is False when nothing is left to draw,
         and ``earlier`` are the trainings of the starting weights, which are counted too."""
@@ -121,7 +121,7 @@ def train(
     randomness: Randomness | None = None,
     start: StartingWeights = StartingWeights(),  # noqa: B008 - frozen
     what_a_record_is: str = "",
-    spend: Spend | None = None,
+    spend: SpendHook | None = None,
 ) -> Run:
     """Train ``model`` on ``records`` as ``plan`` says; the model is changed in place.
 
@@ -154,7 +154,7 @@ def train(
         anew = force and not resume
         journal, state, memory = _begin(stack, model, facts, path, resume, anew, team)
         own = replace(plan.guarantee, randomness=SEEDED) if state.seeded else plan.guarantee
-        if spend is not None and team.leads:
+        if spend is not None and team.is_rank_zero:
             left = state.spent < plan.steps
             stack.enter_context(
                 spend(start.alone(own), state.run, draws=left, earlier=start.counted)
@@ -183,7 +183,7 @@ def train(
         every = evaluate_every or max(1, plan.steps // 10)
         asked = {_LOG: operator is not None, _LOSS: show_private_loss}
         state.disclosed = sorted({*state.disclosed, *(said for said, on in asked.items() if on)})
-        if state.disclosed and path is not None and team.leads:
+        if state.disclosed and path is not None and team.is_rank_zero:
             # on disk before the first disclosure: a later start names it too, whatever happens
             checkpoints.write(path, {**_named(model), **_prefixed(memory)}, state)
         for number in range(state.spent, plan.steps):
@@ -201,12 +201,16 @@ def train(
                 shown, rate=rate, public_loss=public_loss, private_loss=told[-1] if told else None
             )
             told.clear()
-            if path is not None and team.leads and (last or state.spent % checkpoint_every == 0):
+            if (
+                path is not None
+                and team.is_rank_zero
+                and (last or state.spent % checkpoint_every == 0)
+            ):
                 checkpoints.write(path, {**_named(model), **_prefixed(memory)}, state)
-            if progress is not None and team.leads:
+            if progress is not None and team.is_rank_zero:
                 progress(shown)
     own = _with_gaps(own, held_out, state.disclosed, cache)
-    made = (*start.trainings, Training(state.run, start.alone(own), what_a_record_is))
+    made = (*start.trainings, PastTraining(state.run, start.alone(own), what_a_record_is))
     return Run(model, start.together(own, what_a_record_is), made, state.history, lost)
 
 
@@ -234,16 +238,16 @@ def _begin(
     resume: bool,
     anew: bool,
     team: Team,
-) -> tuple[Journal | None, State, dict[str, Tensor]]:
+) -> tuple[Journal | None, TrainingState, dict[str, Tensor]]:
     """A fresh start or an exact continuation; rank 0 alone owns the journal.
 
     ``anew`` looks at nothing that an earlier run left, and leaves it there for now.
     """
-    state = State(facts.plan, facts.run, facts.seeded)
+    state = TrainingState(facts.plan, facts.run, facts.seeded)
     memory: dict[str, Tensor] = {}
     if path is None:
         return None, state, memory
-    journal, spent = stack.enter_context(Journal(path)) if team.leads else None, 0
+    journal, spent = stack.enter_context(Journal(path)) if team.is_rank_zero else None, 0
     if anew:
         return journal, state, memory
     if path.exists() and not resume:
@@ -263,7 +267,7 @@ def _begin(
         tensors, state = checkpoints.read(path)
         if state.plan != facts.plan:
             raise _another_plan()
-        if team.leads and state.run != facts.run:
+        if team.is_rank_zero and state.run != facts.run:
             raise CheckpointError(
                 "Expected the checkpoint of the run that the journal names, got another run's: the "
                 "budget spent is unknown, so this run cannot be resumed."

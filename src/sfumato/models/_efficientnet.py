@@ -37,7 +37,7 @@ def _norm(width: int) -> nn.BatchNorm2d:
     return nn.BatchNorm2d(width, eps=1e-3, momentum=0.01)
 
 
-class _MBConv(nn.Module):
+class _InvertedResidual(nn.Module):
     """Inverted bottleneck without squeeze-and-excitation: the lite variant has none."""
 
     def __init__(
@@ -78,7 +78,7 @@ class EfficientNetLite0(nn.Module):
             for i in range(repeats):
                 first = i == 0
                 self._blocks.append(
-                    _MBConv(
+                    _InvertedResidual(
                         kernel,
                         stride if first else 1,
                         expansion,

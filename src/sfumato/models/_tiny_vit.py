@@ -32,7 +32,7 @@ class _PatchEmbed(nn.Module):
         return self.conv2(functional.gelu(self.conv1(x)))  # type: ignore[no-any-return]
 
 
-class _MBConv(nn.Module):
+class _ConvBlock(nn.Module):
     def __init__(self, width: int, stochastic_depth: float) -> None:
         super().__init__()
         self.conv1 = _ConvNorm(width, 4 * width)
@@ -122,7 +122,7 @@ class _WindowAttention(nn.Module):
         return torch.cat([inner, filling], -1)
 
 
-class _Block(nn.Module):
+class _WindowBlock(nn.Module):
     """Window attention, a depthwise convolution across windows, and an MLP; (records, C, H, W)."""
 
     def __init__(self, width: int, heads: int, window: int, stochastic_depth: float) -> None:
@@ -173,7 +173,7 @@ def _joined(parts: list[Tensor], axis: int) -> Tensor:
 class _ConvStage(nn.Module):
     def __init__(self, width: int, rates: Sequence[float]) -> None:
         super().__init__()
-        self.blocks = nn.Sequential(*(_MBConv(width, rate) for rate in rates))
+        self.blocks = nn.Sequential(*(_ConvBlock(width, rate) for rate in rates))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.blocks(x)  # type: ignore[no-any-return]
@@ -185,7 +185,9 @@ class _Stage(nn.Module):
     ) -> None:
         super().__init__()
         self.downsample = _PatchMerging(width, out_width)
-        self.blocks = nn.Sequential(*(_Block(out_width, heads, window, rate) for rate in rates))
+        self.blocks = nn.Sequential(
+            *(_WindowBlock(out_width, heads, window, rate) for rate in rates)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return self.blocks(self.downsample(x))  # type: ignore[no-any-return]
@@ -234,7 +236,7 @@ class TinyViT(nn.Module):
             if isinstance(module, nn.Linear):
                 nn.init.trunc_normal_(module.weight, std=0.02)
                 nn.init.zeros_(module.bias)
-            elif isinstance(module, _MBConv):
+            elif isinstance(module, _ConvBlock):
                 nn.init.zeros_(module.conv3.bn.weight)
 
     def steps(self) -> list[Step]:

@@ -40,7 +40,7 @@ class _Attention(nn.Module):
         return merged
 
 
-class _Block(nn.Module):
+class _EncoderBlock(nn.Module):
     def __init__(self, width: int, heads: int, ratio: int) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(width)
@@ -86,7 +86,7 @@ class VideoViT(nn.Module):
         size = channels * tubelet[0] * tubelet[1] * tubelet[2]
         self.embed = nn.Linear(size, width)
         self.position = nn.Parameter(torch.empty(1, self.tokens, width))
-        self.blocks = nn.ModuleList(_Block(width, heads, ratio) for _ in range(depth))
+        self.blocks = nn.ModuleList(_EncoderBlock(width, heads, ratio) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, classes)
         nn.init.trunc_normal_(self.position, std=0.02)

@@ -10,7 +10,7 @@ installed or run.
 """
 
 from sfumato.store._arrays import load_arrays, unpickle_arrays
-from sfumato.store._cache import State, cache_folder, entry, path, paths, pull, state
+from sfumato.store._cache import CacheState, cache_folder, entry, path, paths, pull, state
 from sfumato.store._errors import (
     CacheError,
     DigestError,
@@ -26,12 +26,12 @@ __all__ = [
     "MODELS",
     "Archive",
     "CacheError",
+    "CacheState",
     "DigestError",
     "DownloadError",
     "Member",
     "ModelEntry",
     "OfflineError",
-    "State",
     "UnknownModelError",
     "UnsafeArchiveError",
     "UnsafePickleError",

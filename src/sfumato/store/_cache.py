@@ -21,7 +21,7 @@ from sfumato.store._progress import Progress, shown
 from sfumato.store._registry import MODELS, Archive, Member, ModelEntry
 
 
-class State(StrEnum):
+class CacheState(StrEnum):
     """What the cache holds for a model."""
 
     READY = "ready"
@@ -88,12 +88,12 @@ def pull(names: Iterable[str], *, offline: bool = False, progress: bool = True) 
     return [_location(one, one.members[0]) for one in wanted]
 
 
-def state(name: str) -> State:
+def state(name: str) -> CacheState:
     """What the cache holds; reads the file, downloads nothing."""
     wanted = entry(name)
     if not any(_location(wanted, member).exists() for member in wanted.members):
-        return State.ABSENT
-    return State.READY if _is_whole(wanted) else State.DAMAGED
+        return CacheState.ABSENT
+    return CacheState.READY if _is_whole(wanted) else CacheState.DAMAGED
 
 
 def forbidden_by_environment() -> bool:

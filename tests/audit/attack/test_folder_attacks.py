@@ -15,7 +15,7 @@ from sfumato.audit import (
     MeasureError,
     cross_data,
     cross_data_attack,
-    paired,
+    pair_clips,
     vispr_truth,
     without_annotated,
 )
@@ -53,7 +53,7 @@ def weights() -> None:
 
 
 def test_staged_files_are_paired_with_all_that_is_known(folders: tuple[Path, Path]) -> None:
-    pairs = paired(*folders)
+    pairs = pair_clips(*folders)
     assert len(pairs) == 16
     assert {"person", "room", "action", "sex", "skin", "clothing"} <= set(pairs.facts)
     assert "room_kind" not in pairs.facts
@@ -100,10 +100,10 @@ def test_bad_input_is_one_sentence(folders: tuple[Path, Path], tmp_path: Path) -
     labels = tmp_path / "labels.csv"
     labels.write_text("file_name,sex\nnobody.mkv,f\n")
     with pytest.raises(MeasureError, match="labels"):
-        paired(raw, grey, labels)
+        pair_clips(raw, grey, labels)
     labels.write_text("name,sex\n")
     with pytest.raises(MeasureError, match="file_name"):
-        paired(raw, grey, labels)
+        pair_clips(raw, grey, labels)
 
 
 def a_picture(path: Path, level: int) -> None:
@@ -216,7 +216,7 @@ def test_a_crowd_is_recognised_by_any_of_its_faces(
                     ):  # the more certain face is seen early alone, and is like all others
                         frame[4:12, 20:28] = 100
                     video.write(frame)
-    rows = attacks.faces_folder(paired(tmp_path / "raw", tmp_path / "grey"))
+    rows = attacks.faces_folder(pair_clips(tmp_path / "raw", tmp_path / "grey"))
     ranks = [row for row in rows if row.name == "rank-1"]
     assert [row.unprotected for row in ranks] == [1.0, 1.0]
     assert all(row.value == pytest.approx(0.25) for row in ranks)

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sfumato import people
-from sfumato.audit import AuditError, beside_release, cover_of, find_leaks, recordings_in
+from sfumato.audit import AuditError, beside_release, find_leaks, hiding_scope, recordings_in
 from sfumato.cli.audit import app
 from sfumato.media import VideoWriter, write_image
 from sfumato.privacy import PRIVATE_NOTE, Card, CardError, NoGuarantee, Output, says_private
@@ -83,7 +83,7 @@ def test_bodies_are_leaks_only_where_they_were_covered(
     tmp_path: Path, method: str, settings: dict[str, Any], bodies: bool
 ) -> None:
     output = card(film(tmp_path / "out.mkv"), method, settings)
-    assert cover_of(output).bodies is bodies
+    assert hiding_scope(output).bodies is bodies
     assert leaking(output) is bodies
     # a face is one in every case
     assert leaking(card(film(tmp_path / "face.mkv", face=True), method, settings))

@@ -47,9 +47,9 @@ def test_grey_hides_the_colour_and_not_the_motion() -> None:
     low, high = report.scores["colour"].balanced_interval
     assert low < 0.5 < high
     assert (
-        report.together.compute().cmap.value
+        report.multi_label.compute().cmap.value
         < 0.8
-        < report.together_unprotected.compute().cmap.value
+        < report.multi_label_unprotected.compute().cmap.value
     )
     rows = report.results(release="grey.mkv")
     assert {row.note for row in rows} == {HEADLINE, SHIFT}

@@ -15,13 +15,13 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from sfumato.cli.train import app
+from sfumato.data import moving_squares
 from sfumato.errors import SfumatoError
 from sfumato.learn import (
     PRESETS,
     ConfigError,
     describe,
     make_job,
-    moving_squares,
     parse_config,
     read_config,
     run_job,

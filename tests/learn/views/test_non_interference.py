@@ -21,7 +21,7 @@ from sfumato.data import ArrayRecords, Record
 from sfumato.learn import (
     AsIs,
     MaskedPixels,
-    Pictures,
+    PictureInput,
     Plan,
     Speed,
     VideoClips,
@@ -90,7 +90,7 @@ ROWS: dict[str, Row] = {
         lambda: models.freeze_batchnorm(
             models.pose_net("efficientnet-lite0", 4, input_size=(64, 64))
         ),
-        Pictures(),
+        PictureInput(),
         PHOTO,
     ),
     "SimCC": (

@@ -2,7 +2,7 @@
 
 Known facts come from ``metadata.jsonl`` (as ``sfumato stage make`` writes it) or from a CSV file with
 a column ``file_name``; ``person``, ``room`` and ``action`` are read as such, and every other column is a
-private attribute. Files are paired by their names without ending: protect with ``--keep-names``.
+private attribute. Files are pair_clips by their names without ending: protect with ``--keep-names``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STAGED = {"actor": "person", "room": "room", "room_kind": None}
 
 
 @dataclass(frozen=True)
-class Pairs:
+class ClipPairs:
     """Originals and protected files in one order; ``facts`` holds one text a file by name."""
 
     originals: tuple[Path, ...]
@@ -96,11 +96,11 @@ def frames_of(path: Path, frames: int) -> Frames:
 
 
 @reading("originals, protected files and their labels as docs/audit.md describes", MeasureError)
-def paired(
+def pair_clips(
     originals: str | os.PathLike[str],
     protected: str | os.PathLike[str],
     labels: str | os.PathLike[str] | None = None,
-) -> Pairs:
+) -> ClipPairs:
     """Pair the files of two folders and read what is known about them."""
     first, second = Path(originals), Path(protected)
     for folder in (first, second):
@@ -122,7 +122,7 @@ def paired(
     known = [{} if rows is None else rows[key] for key in both]
     names = sorted(set.intersection(*(set(row) for row in known))) if known else []
     truths = [_truth(first, row) for row in known]
-    return Pairs(
+    return ClipPairs(
         tuple(files[key] for key in both),
         tuple(released[key] for key in both),
         {name: [row[name] for row in known] for name in names if name != "truth"},

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.audit.attack._attacker import Space
-from sfumato.audit.attack._clip_pairs import Pairs
+from sfumato.audit.attack._clip_pairs import ClipPairs
 from sfumato.audit.attack._identity_views import gait_of_clip, told_apart
 from sfumato.audit.attack._reid import Reidentification, reidentify
 from sfumato.audit.attack._views import views_of
@@ -24,7 +24,7 @@ PARROT = "protected against a gallery protected in the same way"
 Floats = npt.NDArray[np.float64]
 
 
-def visual_folder(pairs: Pairs, *, at_people: bool = True, **facts: Any) -> list[Result]:
+def visual_folder(pairs: ClipPairs, *, at_people: bool = True, **facts: Any) -> list[Result]:
     """Every private attribute by the headline attacker and under domain shift; actions beside it."""
     masks = pairs.masks() if at_people else None
     how: dict[str, Any] = {"at": "people" if at_people else "all"}
@@ -35,7 +35,7 @@ def visual_folder(pairs: Pairs, *, at_people: bool = True, **facts: Any) -> list
     return rows
 
 
-def faces_folder(pairs: Pairs, **facts: Any) -> list[Result]:
+def faces_folder(pairs: ClipPairs, **facts: Any) -> list[Result]:
     """All faces late in a protected file against all faces early in the originals.
 
     Who is who is the file itself, or the person where that is known; two files are as alike as the
@@ -80,7 +80,7 @@ def _nearest(probes: list[Any], gallery: list[Any]) -> float:
     return float(np.linalg.norm(apart, axis=2).min())
 
 
-def gait_folder(pairs: Pairs, **facts: Any) -> list[Result]:
+def gait_folder(pairs: ClipPairs, **facts: Any) -> list[Result]:
     """How people are built and move, by poses found in the files; other recordings are the gallery."""
     estimator = pose_estimator()
     raw, shown = (
@@ -90,7 +90,7 @@ def gait_folder(pairs: Pairs, **facts: Any) -> list[Result]:
     return _by_neighbours("gait", {"gait": raw}, {"gait": shown}, pairs.facts_of("person"), facts)
 
 
-def rooms_folder(pairs: Pairs, **facts: Any) -> list[Result]:
+def rooms_folder(pairs: ClipPairs, **facts: Any) -> list[Result]:
     """The surroundings, with people masked out; other recordings of the same room are the gallery."""
     masks = pairs.masks()
     raw, shown = (
@@ -121,7 +121,7 @@ def voices_folder(originals: str, protected: str, **facts: Any) -> list[Result]:
                   matched(shown_known, shown_asked), facts)  # fmt: skip
 
 
-BY: dict[str, Callable[..., list[Result]]] = {
+REID_ATTACKS: dict[str, Callable[..., list[Result]]] = {
     "face": faces_folder,
     "gait": gait_folder,
     "room": rooms_folder,

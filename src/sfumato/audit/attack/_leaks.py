@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 
 from sfumato import people
-from sfumato.audit._released import Cover, cover_of
+from sfumato.audit._released import HidingScope, hiding_scope
 from sfumato.audit.certify._clopper_pearson import at_least, at_most
 from sfumato.audit.certify._epsilon import AuditError
 from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Result
@@ -156,11 +156,11 @@ def find_leaks(
 
     ``faces`` and ``bodies`` are detectors (objects with ``detect``), True for the bundled ones, or
     False. By default the output's card decides: where only faces were covered, or avatars stand for
-    people, bodies are meant to be seen and only faces are leaks (``cover_of``). ``why`` is said in the
+    people, bodies are meant to be seen and only faces are leaks (``hiding_scope``). ``why`` is said in the
     report.
     """
     if bodies is None:
-        cover = cover_of(output)
+        cover = hiding_scope(output)
         bodies, why = cover.bodies, cover.why
     finders = _finders(faces, bodies)
     if not finders or every < 1:
@@ -194,9 +194,9 @@ def leaks_in(
 
     def one(output: Path, original: Path | None) -> LeakReport:
         if faces_only is None:
-            cover = cover_of(output)
+            cover = hiding_scope(output)
         else:
-            cover = Cover(not faces_only, "as asked for")
+            cover = HidingScope(not faces_only, "as asked for")
         return find_leaks(
             output, original, faces=faces, bodies=bodies() if cover.bodies else False,
             why=cover.why, every=every,

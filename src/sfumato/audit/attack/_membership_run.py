@@ -21,7 +21,7 @@ from sfumato.audit.attack._membership import (
     train_shadows,
 )
 from sfumato.audit.certify._epsilon import AuditError, LowerBound
-from sfumato.data import Records, Subset
+from sfumato.data import Records, Subset, find_dataset
 from sfumato.learn import Plan, TrainConfig, make_job, read_config, train
 from sfumato.learn.config import (
     CONFIG,
@@ -181,7 +181,7 @@ def _read(folder: Path) -> tuple[Card, TrainConfig]:
 def _others(config: TrainConfig) -> Records:
     if config.held_out is not None:
         return load_records(config.held_out, config)
-    if config.data.kind == "synthetic":
+    if find_dataset(config.data.kind).generated:
         other = config.data.model_copy(update={"seed": config.data.seed + _OTHER_SEED})
         return load_records(other, config)
     raise AuditError(

@@ -9,14 +9,14 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from sfumato.attributes import Dataset, Task, open_state, read_dataset, read_table
+from sfumato.attributes import Task, open_state, read_dataset, read_table
 from sfumato.attributes.baselines import BASELINES
 from sfumato.audit.attack._bayes import BayesAttacker
 from sfumato.audit.attack._probe import Obfuscation, ProbeSettings, probe
 from sfumato.audit.measure._measure import MeasureError, Result
 from sfumato.audit.measure._nag import mnag, nag
 from sfumato.audit.measure._scores import AttributeScores
-from sfumato.data import ArrayRecords
+from sfumato.data import ArrayRecords, Dataset
 
 
 @runtime_checkable

@@ -53,14 +53,14 @@ class VisualReport:
     scores: Mapping[str, AttributeScores]
     shifted: Mapping[str, AttributeScores]
     unprotected: Mapping[str, AttributeScores]
-    together: MultiLabel
-    together_unprotected: MultiLabel
+    multi_label: MultiLabel
+    multi_label_unprotected: MultiLabel
 
     def results(self, **facts: Any) -> list[Result]:
         """Entries of a measures file; ``facts`` are ``release`` and ``epsilon``."""
-        raw = self.together_unprotected.compute()
+        raw = self.multi_label_unprotected.compute()
         rows = []
-        for result in self.together.results(note=HEADLINE, **facts):
+        for result in self.multi_label.results(note=HEADLINE, **facts):
             whole = {"cMAP": raw.cmap, "class-wise F1": raw.f1}[result.name].value
             rows.append(result.about(unprotected=whole) if result.value is not None else result)
         for name, score in self.scores.items():
@@ -98,11 +98,11 @@ def visual_attack(
             guesses[way][name] = guess
     return VisualReport(
         found["shown"], found["shift"], found["raw"],
-        together(guesses["shown"], attributes), together(guesses["raw"], attributes),
+        multi_label(guesses["shown"], attributes), multi_label(guesses["raw"], attributes),
     )  # fmt: skip
 
 
-def together(
+def multi_label(
     guesses: Mapping[str, npt.NDArray[np.float64]], attributes: Mapping[str, Attribute]
 ) -> MultiLabel:
     """All attributes as one multi-label question, as VISPR asks it: cMAP and class-wise F1."""

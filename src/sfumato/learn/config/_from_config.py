@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from torch import nn
 
 from sfumato.data import (
     ArrayRecords,
+    DataRequest,
+    JointRecords,
+    PersonCrops,
     Records,
-    Sampling,
-    StagedFolder,
-    VideoRecords,
-    hmdb51,
-    ntu_rgbd,
-    toyota_smarthome,
-    ucf101,
-    utd_mhad,
-    video_folder,
+    find_dataset,
+    load_dataset,
 )
 from sfumato.learn._methods import METHODS, PRESETS
 from sfumato.learn._optimizers import Adam, Optimizer, Schedule, Sgd
 from sfumato.learn._projector import Subspace
 from sfumato.learn._starting_weights import StartingWeights
 from sfumato.learn._trainer import cross_entropy
-from sfumato.learn.config._pose_job import made_up_people, pose_loss, pose_model, pose_records
+from sfumato.learn.config._pose_job import made_up_people, pose_loss, pose_model
 from sfumato.learn.config._schema import ConfigError, DataConfig, TrainConfig
-from sfumato.learn.config._synthetic import moving_squares
 from sfumato.learn.engine._routes import Loss
 from sfumato.learn.engine._speed import Speed
-from sfumato.learn.views._prepare import Pictures, VideoClips
+from sfumato.learn.views._prepare import PictureInput, VideoClips
 from sfumato.learn.views._public_view import PublicView
 from sfumato.learn.views._registry import make_view
 from sfumato.models import VideoViT, load_weights, mvit_b, mvit_v2_s, select
@@ -69,31 +64,17 @@ def starting_weights(config: TrainConfig) -> StartingWeights:
 
 
 def load_records(data: DataConfig, config: TrainConfig) -> Records:
-    """Recordings with labels."""
-    if config.pose is not None:
-        return pose_records(data, config)
-    seen = config.input
-    if data.kind == "synthetic":
-        return moving_squares(
-            data.clips, frames=seen.frames, size=seen.height, people=data.people, seed=data.seed
-        )
-    if data.path is None:
-        raise ConfigError(f"Expected a path with data of kind {data.kind}, got none.")
-    if data.kind == "stage":
-        return StagedFolder(data.path, data.split)
-    sampling = Sampling(frames=seen.frames * config.training.clips)
-    if data.kind == "folder":
-        return video_folder(data.path, data.masks, sampling=sampling)
-    if data.kind == "utd-mhad":
-        return utd_mhad(data.path, "rgb", data.split, sampling=sampling)
-    load: dict[str, Callable[..., VideoRecords]] = {
-        "ucf101": ucf101, "hmdb51": hmdb51, "ntu-rgbd": ntu_rgbd,
-        "toyota-smarthome": toyota_smarthome,
-    }  # fmt: skip
-    records = load[data.kind](data.path, data.split or "train", sampling=sampling)
-    if data.release is not None:
-        return records.from_release(data.path, data.release)
-    return records if data.masks is None else records.with_masks(data.path, data.masks)
+    """Recordings with labels, or people with joints."""
+    frames = config.input.frames
+    if not find_dataset(data.kind).generated:
+        frames *= config.training.clips
+    pose = {} if config.pose is None else config.pose.model_dump(include={"joints", "per_person"})
+    asked = DataRequest(**data.model_dump(), frames=frames, side=config.input.height, **pose)
+    records = load_dataset(asked)
+    if config.pose is None:
+        return records
+    size = (config.input.height, config.input.width)
+    return PersonCrops(cast(JointRecords, records), size, config.pose.people)
 
 
 def loss_of(config: TrainConfig) -> Loss:
@@ -108,9 +89,9 @@ def what_a_record_is(config: TrainConfig) -> str:
     return " (one picture with all its people)"
 
 
-def preparation(config: TrainConfig) -> VideoClips | Pictures:
+def preparation(config: TrainConfig) -> VideoClips | PictureInput:
     if config.pose is not None:
-        return Pictures()
+        return PictureInput()
     seen = config.input
     return VideoClips(seen.frames, seen.height, seen.width, seen.mean, seen.deviation)
 
@@ -119,10 +100,8 @@ def unit_count(config: TrainConfig) -> int:
     """How many units the plan counts on: a declared constant, never the length of private data."""
     if config.privacy.records is not None:
         return config.privacy.records
-    if config.data.kind == "staged-people":
-        return config.data.clips
-    if config.data.kind == "synthetic":
-        person = METHODS[config.method].person
+    if find_dataset(config.data.kind).generated:
+        person = METHODS[config.method].person and config.pose is None
         return config.data.people if person else config.data.clips
     raise ConfigError(
         "Expected privacy.records, the number of records (persons, with unit person) that the plan "

@@ -19,7 +19,7 @@ from sfumato.learn._plan import Plan
 from sfumato.learn._saved import save_model
 from sfumato.learn._starting_weights import StartingWeights
 from sfumato.learn._tensorboard import EventFile
-from sfumato.learn._trainer import Progress, Run, Spend, train
+from sfumato.learn._trainer import Progress, Run, SpendHook, train
 from sfumato.learn.config._from_config import (
     build_model,
     load_records,
@@ -36,7 +36,6 @@ from sfumato.learn.config._from_config import (
 )
 from sfumato.learn.config._pose_job import what_was_wrong
 from sfumato.learn.config._schema import ConfigError, TrainConfig
-from sfumato.learn.config._synthetic import COLOURS
 from sfumato.learn.engine._probe import route_of
 from sfumato.learn.engine._ranks import Team
 from sfumato.learn.engine._step import PrivateStep
@@ -46,6 +45,9 @@ from sfumato.privacy import SEEDED, Guarantee, NoGuarantee, Randomness
 MODEL, CHECKPOINT, CONFIG, HISTORY, EVENTS = (
     "model.safetensors", "checkpoint.safetensors", "config.yaml", "history.json", "tensorboard",
 )  # fmt: skip
+
+# what a trial step tells apart; no recording is opened, so nobody knows how many there are
+_SOME_CLASSES = 4
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def run_job(
     resume: bool = False,
     force: bool = False,
     progress: Callable[[Progress], None] | None = None,
-    spend: Spend | None = None,
+    spend: SpendHook | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> tuple[Run, Path | None]:
     """Train, then write model, card, history and settings; the card's path is None off rank 0.
@@ -138,7 +140,7 @@ def run_job(
     config, folder, team = job.config, job.folder, Team()
     target, checkpoint = folder / MODEL, folder / CHECKPOINT
     _ = job.promise  # refuses starting weights before anything private is opened
-    if team.leads:
+    if team.is_rank_zero:
         refuse_overwrite(target, force=force or resume)
         folder.mkdir(parents=True, exist_ok=True)
     records = load_records(config.data, config)
@@ -148,9 +150,9 @@ def run_job(
     held_out = None if config.held_out is None else load_records(config.held_out, config)
     model = build_model(config, len(records.classes))
     start = time.monotonic()
-    log = _OperatorLog(config.operator_log) if config.operator_log and team.leads else None
+    log = _OperatorLog(config.operator_log) if config.operator_log and team.is_rank_zero else None
     anew = force and not resume
-    with _board(job, progress, anew=anew) if team.leads else nullcontext(progress) as show:
+    with _board(job, progress, anew=anew) if team.is_rank_zero else nullcontext(progress) as show:
         run = train(
             model, records, job.plan, speed=speed_of(config), optimizer=optimizer_of(config),
             checkpoint=checkpoint, resume=resume, force=force,
@@ -161,7 +163,7 @@ def run_job(
             shared_records=config.shared_records, randomness=Randomness(config.seed),
             start=job.start, what_a_record_is=job.record, spend=spend,
         )  # fmt: skip
-    if not team.leads:
+    if not team.is_rank_zero:
         return run, None
     return run, _write(job, run, time.monotonic() - start)
 
@@ -243,7 +245,7 @@ def describe(job: Job) -> dict[str, Any]:
         "records": plan.records, "sampling_rate": plan.sampling_rate, "chosen": list(job.chosen),
         "noise_multiplier": plan.noise_multiplier, "promise": job.promise.to_json(),
     }  # fmt: skip
-    model = build_model(config, len(COLOURS))
+    model = build_model(config, _SOME_CLASSES)
     size = min(plan.batch, 8)
     made_up = made_up_records(config, size)
     trial = Plan(**{**_fields(plan), "records": size, "batch": size, "projector": None})
@@ -264,7 +266,7 @@ def describe(job: Job) -> dict[str, Any]:
     return said
 
 
-def words(job: Job, said: dict[str, Any]) -> list[str]:
+def format_plan(job: Job, said: dict[str, Any]) -> list[str]:
     """``describe`` for a person."""
     plan = job.plan
     lines = [str(job.promise)]
@@ -297,7 +299,7 @@ class _OperatorLog:
             stream.write(json.dumps(values) + "\n")
 
 
-def together() -> bool:
+def init_distributed() -> bool:
     """Join the other processes when torchrun started several; True if it did."""
     import torch.distributed as dist
 

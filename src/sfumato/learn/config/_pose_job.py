@@ -7,50 +7,10 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from sfumato.data import (
-    ArrayRecords,
-    PersonCrops,
-    PoseRecords,
-    Records,
-    StagedPeople,
-    coco_keypoints,
-    human_art,
-    lsp,
-    mpii,
-    staged_people,
-    vocabulary,
-)
+from sfumato.data import ArrayRecords, Records, vocabulary
 from sfumato.learn._pose import PoseLoss, SkeletonFinder
-from sfumato.learn.config._schema import (
-    ConfigError,
-    DataConfig,
-    PoseConfig,
-    TrainConfig,
-    read_config,
-)
+from sfumato.learn.config._schema import ConfigError, PoseConfig, TrainConfig, read_config
 from sfumato.models import freeze_batchnorm, load_weights, pose_net, replace_batchnorm, select
-
-
-def pose_records(data: DataConfig, config: TrainConfig) -> PersonCrops:
-    """Crops of the people of every picture, as many a record as the file says."""
-    asked = _asked(config)
-    size = (config.input.height, config.input.width)
-    return PersonCrops(_pictures(data, asked), size, asked.people)
-
-
-def _pictures(data: DataConfig, asked: PoseConfig) -> PoseRecords | StagedPeople:
-    joints, each = asked.joints, asked.per_person
-    if data.kind == "staged-people":
-        return staged_people(data.clips, seed=data.seed, joints=joints, keep=data.path)
-    if data.path is None:
-        raise ConfigError(f"Expected a path with data of kind {data.kind}, got none.")
-    if data.kind == "lsp":
-        return lsp(data.path, data.split or "train", joints=joints)
-    if data.kind == "coco":
-        return coco_keypoints(data.path, data.split or "train2017", joints=joints, per_person=each)
-    if data.kind == "human-art":
-        return human_art(data.path, data.split or "training", joints=joints, per_person=each)
-    return mpii(data.path, data.split or "train", joints=joints, per_person=each)
 
 
 def pose_model(config: TrainConfig) -> nn.Module:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import ConfigDict, Field
 
+from sfumato.data import find_dataset
 from sfumato.errors import SfumatoError
 from sfumato.learn._methods import METHODS, PRESETS
 from sfumato.learn.views._registry import make_view
@@ -25,11 +26,7 @@ Pixels = Annotated[int, Field(ge=1, le=4096)]
 class DataConfig(Settings):
     """Where recordings come from; ``synthetic`` makes its own."""
 
-    kind: Literal[
-        "synthetic", "stage", "folder", "utd-mhad", "ucf101", "hmdb51",
-        "ntu-rgbd", "toyota-smarthome",
-        "staged-people", "lsp", "coco", "mpii", "human-art",
-    ] = "synthetic"  # fmt: skip
+    kind: str = "synthetic"
     path: Path | None = None
     masks: Path | None = None
     # what `sfumato protect` wrote from path: its videos and exact masks instead of the originals
@@ -207,15 +204,12 @@ def parse_config(values: dict[str, Any]) -> TrainConfig:
     return config
 
 
-_POSE_DATA = {"staged-people", "lsp", "coco", "mpii", "human-art"}
-
-
 def _check_pose(config: TrainConfig) -> None:
     """Data, model and the section ``pose`` belong together."""
     wanted = config.pose is not None
     public = None if config.projector is None else config.projector.public
     sources = [asked for asked in (config.data, config.held_out, public) if asked is not None]
-    named = [(f"data.kind {asked.kind}", asked.kind in _POSE_DATA) for asked in sources]
+    named = [(f"data.kind {asked.kind}", find_dataset(asked.kind).has_joints) for asked in sources]
     named.append((f"model.name {config.model.name}", config.model.name in POSE_BACKBONES))
     for name, fits in named:
         if fits != wanted:

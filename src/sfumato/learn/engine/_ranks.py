@@ -32,7 +32,7 @@ class Team:
         self.size = dist.get_world_size() if together else 1
 
     @property
-    def leads(self) -> bool:
+    def is_rank_zero(self) -> bool:
         return self.rank == 0
 
     def check_alike(self, facts: bytes) -> None:

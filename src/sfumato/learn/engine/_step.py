@@ -110,7 +110,7 @@ class PrivateStep:
             if self._tell_loss is not None:
                 self._tell_loss(self._private_loss(drawn))
             gradient = team.add_up(flatten(self._clipped(team.share(drawn))))
-            if plan.is_private and team.leads:
+            if plan.is_private and team.is_rank_zero:
                 noise = self._noise.draw(gradient.numel())
                 gradient = gradient.add_(noise, alpha=plan.noise_deviation)
             gradient = gradient.div_(plan.divisor)
@@ -132,7 +132,7 @@ class PrivateStep:
 
     def _draw(self) -> Indices:
         """Rank 0's coins, known to every rank and to nobody else."""
-        return self._team.agree(self._private.draw() if self._team.leads else None)
+        return self._team.agree(self._private.draw() if self._team.is_rank_zero else None)
 
     def _clipped(self, drawn: Indices) -> Sums:
         """The sum of clipped gradients of the drawn units; zeros when nobody was drawn."""
@@ -192,7 +192,7 @@ class PrivateStep:
         if plan.as_published:
             drawn = private
         else:
-            drawn = team.agree(self._public.draw() if team.leads else None)
+            drawn = team.agree(self._public.draw() if team.is_rank_zero else None)
         own = team.share(drawn)
         rows = self._streams.public(own) if len(own) else None
         parameters = trainable(self._model)

@@ -92,7 +92,7 @@ class VideoClips:
 
 
 @dataclass(frozen=True)
-class Pictures:
+class PictureInput:
     """A picture (H, W, 3) of bytes to (3, H, W), each channel scaled by constants (ImageNet's).
 
     Several people of one picture come as (people, H, W, 3) and count as that many clips.

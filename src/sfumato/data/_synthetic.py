@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.data import ArrayRecords
-from sfumato.errors import SfumatoError
+from sfumato.data._records import ArrayRecords, RecordsError
 
 COLOURS = {
     "red": (230, 40, 40),
@@ -13,10 +12,6 @@ COLOURS = {
     "blue": (50, 50, 240),
     "yellow": (230, 220, 40),
 }
-
-
-class SyntheticError(SfumatoError):
-    """Synthetic clips that cannot be."""
 
 
 def moving_squares(
@@ -28,7 +23,7 @@ def moving_squares(
     private elsewhere; every clip belongs to one of ``people`` owners.
     """
     if clips < 1 or frames < 1 or size < 16 or people < 1:
-        raise SyntheticError(
+        raise RecordsError(
             "Expected at least one clip, one frame, 16 pixels and one owner, got "
             f"{clips}, {frames}, {size} and {people}."
         )
