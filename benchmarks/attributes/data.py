@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.cells import bench_folder
-from benchmarks.recordings import recordings
+from benchmarks.harness.cells import bench_folder
+from benchmarks.harness.recordings import recordings
 from sfumato.attributes import chosen_rows, picture_features, read_dataset
 from sfumato.data import ArrayRecords, Pictures, utkface
 from sfumato.files import atomic_output
