@@ -105,7 +105,7 @@ def tables(result: dict[str, Any]) -> dict[str, str]:
     ]
     head = ("Table 1", "true epsilon", *COLUMNS, "the paper: raw / protected / cMAP / F1")
     made = {
-        "table-1": markdown(head, measured + not_run, left=2),
+        "table-1": markdown(head, [*measured, *not_run], left=2),
         "seconds": _seconds(result["seconds"]),
     }
     return (

@@ -99,7 +99,12 @@ def test_a_goal_met_with_true_joints_and_masks_is_not_called_met() -> None:
     for name in map(table.shown_name, STAGED):
         assert shown[name][0] == "truth"
         assert shown[name][-1] == "met, given the truth"
-    assert shown[table.shown_name("estimated joint error cm")] == ["finder", "11.3", "at most 5", "MISSED"]
+    assert shown[table.shown_name("estimated joint error cm")] == [
+        "finder",
+        "11.3",
+        "at most 5",
+        "MISSED",
+    ]
     assert shown["pose agreement"][::3] == ["finder", "met"]
 
 
