@@ -1,5 +1,5 @@
 """The papers' tables and the speed tables: ``python -m benchmarks NAME``."""
 
-from benchmarks.tables import A_LOOK, TABLES, Table, files, keep_whole, publish
+from benchmarks.tables import TABLES, Table, publish, results_path
 
-__all__ = ["A_LOOK", "TABLES", "Table", "files", "keep_whole", "publish"]
+__all__ = ["TABLES", "Table", "publish", "results_path"]

@@ -1,4 +1,4 @@
-"""The tables there are, and how a finished one is written."""
+"""The tables there are, where their numbers lie, and how a finished one is written."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from sfumato.files import refuse_overwrite, write_json, write_text
 
 @dataclass(frozen=True)
 class Table:
-    """A module with ``run(**options)``, ``words(result)`` and, for docs/results.md, ``page(result)``
-    and ``figures(result)``; imported only when its table is asked for. ``failed(result)``, where it
-    has one, decides the exit code."""
+    """A module of ``benchmarks`` with ``run(**options)``, which measures and returns plain values,
+    ``terminal(result)``, which shows them, and, where they have a page in docs/results/,
+    ``tables(result)``, name -> Markdown, and ``figures(result)``, name -> SVG. ``failed(result)``,
+    where it has one, decides the exit code. It is imported only when its table is asked for."""
 
     module: str
     line: str
-    # by the clock on two idle cores: a whole run, and a quick look as ``all`` reports it
+    # by the clock on two idle cores: a whole run, and a quick one as ``all`` reports it
     minutes: float
     quick_minutes: float
     # the folders below the data's root that ``data=`` means, if the table reads real recordings
     data: tuple[str, ...] = ()
-    # the options of a quick look (``--quick``)
-    look: tuple[str, ...] = ("quick=true",)
-    # whether it goes on only from a folder ``work=``, which ``all`` then gives it
+    # the options of a quick run (``--quick``)
+    quick: tuple[str, ...] = ("quick=true",)
+    # whether it resumes only from a folder ``work=``, which ``all`` then gives it
     work: bool = False
 
     def load(self) -> ModuleType:
         return import_module(f"benchmarks.{self.module}")
 
 
-RESULTS = Path(__file__).with_name("results")
-
 TABLES: dict[str, Table] = {
-    "all": Table("all_tables", "Every table in order, each in a process of its own.", 1001, 16),
+    "all": Table("harness.all_tables", "Every table in order, each in a process of its own.", 1007, 18),
     "accounting": Table("accounting.run", "What the papers claim, and what is true.", 3, 0.1),
+    "accounting-speed": Table("accounting.speed", "Calibration of noise beside dp_accounting.", 5, 0.5),
     "attacks": Table("attacks.run", "How every protection fares against every attack.", 60, 1.1,
                      ("utd_mhad", "utkface", "audiomnist")),
     "avatar": Table("avatar.run", "Avatars on staged truth and real clips, and their speed.", 60, 0.5,
@@ -48,32 +48,40 @@ TABLES: dict[str, Table] = {
                      "speed=false"), work=True),
     "context": Table("context.run", "What the person and the room say about the action.", 60, 1.5),
     "guarantees": Table("guarantees.run", "Every promise, and what audits of it certify.", 5, 0.5,
-                        look=("trials=2000",)),
+                        quick=("trials=2000",)),
     "hiding": Table("hiding.run", "Blur, pixelate and silhouette on every clip of a folder.", 120, 0.6,
                     ("clips", "airtlab")),
     "maskdp": Table("maskdp.run", "DP and MaskDP, real people and avatars: accuracy against epsilon.", 120, 0.6),
     "methods": Table("methods.run", "What every release method costs.", 5, 0.4,
-                     look=("frames=20",)),
+                     quick=("frames=20",)),
+    "multiclip": Table("multiclip.run", "Noise in the training beside noise in the recordings.", 30, 0.8,
+                       ("utd_mhad",)),
     "pass": Table("attributes.run", "Private attributes: PASS, seven methods, noise; by every attacker.", 200, 3.4,
                   ("audiomnist", "sisfall", "utkface")),
     "pass-ablation": Table("attributes.ablation", "PASS on AudioMNIST, one setting at a time.", 60, 0.7,
                            ("audiomnist",)),
-    "multiclip": Table("multiclip.run", "Noise in the training beside noise in the recordings.", 30, 0.8,
-                       ("utd_mhad",)),
     "pose": Table("pose.run", "Pose estimation: every method, epsilon and clip norm.", 180, 2, ("lsp",)),
-    "protect": Table("protect.run", "Video-DPRP as published and ours; blur beside deface.", 15, 0.8),
+    "protect-blur": Table("protect.blur", "Face blur beside deface.", 5, 0.4),
+    "protect-dprp": Table("protect.dprp", "Video-DPRP as published and ours: seconds and memory.", 10, 0.4),
     "speed": Table("speed.run", "What a private step costs, beside plain SGD and Opacus.", 8, 0.6),
+    "strength": Table("strength.run", "How much of a known epsilon the audits certify.", 1, 0.1,
+                      quick=("seeds=1",)),
     "train": Table("train.run", "Every training method: accuracy against epsilon.", 15, 0.7, ("utd_mhad",)),
     "visual": Table("visual.run", "Video-DPRP and obfuscations: actions against attributes of people.", 60, 1,
                     ("utd_mhad",)),
 }  # fmt: skip
 
+QUICK_NOTE = "A quick run with little of everything: it shows that the table works, and no result."
 
-A_LOOK = "A quick look with little of everything: it shows that the table runs, and no result."
+
+def results_path(name: str) -> Path:
+    """Where the measured numbers of a table lie: ``results/`` in the folder of its module."""
+    folder = TABLES[name].module.partition(".")[0]
+    return Path(__file__).parent / folder / "results" / f"{name}.json"
 
 
-def keep_whole(out: Path) -> None:
-    """Refuse to write a quick look over a table that was measured whole, whatever was forced."""
+def refuse_replacing_whole(out: Path) -> None:
+    """Refuse to write a quick run over a table that was measured whole, whatever was forced."""
     if not out.is_file():
         return
     try:
@@ -82,26 +90,31 @@ def keep_whole(out: Path) -> None:
         stored = None
     if not (isinstance(stored, dict) and stored.get("quick") is True):
         raise SfumatoError(
-            f"Expected another place for a quick look than {out.name}, which holds a whole table: "
+            f"Expected another place for a quick run than {out.name}, which holds a whole table: "
             "choose another --out, or results= of all."
         )
 
 
-def files(module: ModuleType, result: dict[str, Any], out: Path) -> dict[Path, str]:
-    """What is written beside the numbers in ``out``: the Markdown page and the figures."""
-    written = {}
-    if hasattr(module, "page"):
-        said = f"{A_LOOK}\n\n" if result.get("quick") else ""
-        written[out.with_suffix(".md")] = said + str(module.page(result)).strip() + "\n"
-    if hasattr(module, "figures"):
-        for name, svg in module.figures(result).items():
-            written[out.with_name(f"{out.stem}-{name}.svg")] = svg
-    return written
+def markdown_tables(module: ModuleType, result: dict[str, Any]) -> dict[str, str]:
+    """Every table of a result as Markdown; none where its module shows none."""
+    return dict(module.tables(result)) if hasattr(module, "tables") else {}
+
+
+def drawn_figures(module: ModuleType, result: dict[str, Any], stem: str) -> dict[str, str]:
+    """File name -> SVG, of every figure of a result."""
+    found = module.figures(result) if hasattr(module, "figures") else {}
+    return {f"{stem}-{name}.svg": svg for name, svg in found.items()}
 
 
 def publish(module: ModuleType, result: dict[str, Any], out: Path, *, force: bool) -> None:
-    """Write the numbers as JSON, the page as Markdown and the figures as SVG, or nothing."""
-    beside = files(module, result, out)
+    """Write the numbers as JSON, the tables as Markdown and the figures as SVG, or nothing."""
+    beside = {
+        out.with_name(name): svg for name, svg in drawn_figures(module, result, out.stem).items()
+    }
+    if parts := markdown_tables(module, result):
+        note = f"{QUICK_NOTE}\n\n" if result.get("quick") else ""
+        text = "\n\n".join(f"## {name}\n\n{table}" for name, table in parts.items())
+        beside[out.with_suffix(".md")] = f"{note}{text}\n"
     for path in (out, *beside):
         refuse_overwrite(path, force=force)
     for path, text in beside.items():

@@ -8,16 +8,16 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.cells import Cells, Row
-from benchmarks.figures import bars
-from benchmarks.summary import markdown
+from benchmarks.harness.cells import Cells, Row
+from benchmarks.harness.figures import bars
+from benchmarks.harness.markdown import markdown
 from sfumato.privacy import PUBLISHED, truths
 
 HEAD = ("setting", "what is true", "unit", "relation", "accountant", "delta", "claimed", "true")
 
 
 def run(*, quick: bool = False, keep: str | None = None) -> dict[str, Any]:
-    """Every published setting; ``quick`` looks at one epsilon of each."""
+    """Every published setting; ``quick`` takes one epsilon of each."""
     cells = Cells("accounting", {"quick": quick}, keep)
     parts = [cells.done(name, partial(_truths, name, quick)) for name in PUBLISHED]
     return {"rows": [row for part in parts for row in part["rows"]]}
@@ -46,20 +46,15 @@ def _line(row: Row) -> list[str]:
     ]  # fmt: skip
 
 
-def words(result: dict[str, Any]) -> list[Any]:
+def terminal(result: dict[str, Any]) -> list[Any]:
     table = Table(*HEAD, box=None, pad_edge=False)
     for row in result["rows"]:
         table.add_row(*_line(row))
     return [table]
 
 
-def page(result: dict[str, Any]) -> str:
-    return "\n".join([
-        "Claimed epsilons beside true ones, computed from each paper's own noise, sampling and number "
-        "of steps (`sfumato account --as-published NAME` for one of them). \"at least\": proven from below only.",
-        "",
-        markdown(HEAD, [_line(row) for row in result["rows"]], left=5),
-    ])  # fmt: skip
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    return {"claims": markdown(HEAD, [_line(row) for row in result["rows"]], left=5)}
 
 
 def figures(result: dict[str, Any]) -> dict[str, str]:

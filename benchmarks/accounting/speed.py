@@ -1,31 +1,30 @@
-"""Calibration time against dp_accounting's, row by row of the accounting table (docs/soundness.md, section 6).
-
-    python -m benchmarks.accounting.speed            all 40 rows under add-remove, the replace column too
-    python -m benchmarks.accounting.speed --quick    five rows
+"""Table ``accounting-speed``: calibration time beside dp_accounting's, row by row of the accounting table
+(docs/soundness.md, section 6).
 
 Both run in this process, one after the other, on the same rows at the same interval; the best of
-the repeats counts. The answers must agree to 0.2 %. Writes benchmarks/results/accounting-speed.json.
+the repeats counts. The answers must agree to 0.2 %.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import math
 import platform
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import dp_accounting
 from dp_accounting.pld import PLDAccountant
+from rich.table import Table
 
-from sfumato.files import write_json
+from benchmarks.harness.cells import Row
+from benchmarks.harness.markdown import markdown
+from sfumato.errors import SfumatoError
 from sfumato.privacy import Relation, calibrate_dpsgd
 from sfumato.privacy.accounting._accountant import interval_for
-
-RESULTS = Path("benchmarks/results/accounting-speed.json")
+from sfumato.settings import Count
 
 # (data set, records, batch, epochs, delta, target epsilons)
 SETTINGS = (
@@ -91,61 +90,77 @@ def best_of(times: int, call: Callable[[], float]) -> tuple[float, float]:
     return best, value
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="five rows, one repeat")
-    parser.add_argument("--peer-repeats", type=int, default=2, help="how often the peer may try")
-    options = parser.parse_args()
-    quick = options.quick
-    rows = []
-    print(
-        f"{'row':10} {'eps':>5} {'relation':11} {'peer s':>8} {'ours s':>8} {'times':>6}  multipliers"
-    )
-    for name, records, batch, epochs, delta, targets in SETTINGS:
-        q, steps = batch / records, math.ceil(epochs * records / batch)
-        for target in targets:
-            if quick and (name, target) not in QUICK:
-                continue
-            for relation in _RELATIONS:
-                arguments = (float(target), delta, q, steps, relation)
-                repeats = 1 if quick else 3
-                ours, noise = best_of(repeats, lambda: calibrate_dpsgd(*arguments))  # noqa: B023
-                theirs, reference = best_of(
-                    1 if quick else options.peer_repeats,
-                    lambda: peer(*arguments, noise),  # noqa: B023
-                )
-                rows.append(
-                    {
-                        "row": name,
-                        "epsilon": float(target),
-                        "relation": relation.value,
-                        "peer_seconds": theirs,
-                        "seconds": ours,
-                        "peer_noise_multiplier": reference,
-                        "noise_multiplier": noise,
-                    }
-                )
-                print(
-                    f"{name:10} {target:5g} {relation.value:11} {theirs:8.3f} {ours:8.3f} "
-                    f"{theirs / ours:6.1f}  {reference:.4f} {noise:.4f}",
-                    flush=True,
-                )
-                if abs(noise / reference - 1) > 2e-3:
-                    raise SystemExit(f"the answers differ: {reference} and {noise}")
-    worst = min(row["peer_seconds"] / row["seconds"] for row in rows)  # type: ignore[operator]
-    print(f"slowest row: {worst:.1f} times as fast as dp_accounting")
-    write_json(
-        RESULTS,
-        {
-            "machine": platform.processor() or platform.machine(),
-            "least_speedup": worst,
-            "rows": rows,
-        },
-        force=True,
-    )
-    if worst < 3:
-        raise SystemExit("below the required factor of three")
+def run(*, quick: bool = False, peer_repeats: Count = 2) -> dict[str, Any]:
+    """All 40 rows under add-remove and replace; ``quick`` takes five rows and one repeat."""
+    rows = [
+        _row(name, batch / records, math.ceil(epochs * records / batch), delta, float(target), relation,
+             repeats=1 if quick else 3, peer_repeats=1 if quick else peer_repeats)
+        for name, records, batch, epochs, delta, targets in SETTINGS
+        for target in targets
+        if not quick or (name, target) in QUICK
+        for relation in _RELATIONS
+    ]  # fmt: skip
+    return {
+        "machine": platform.processor() or platform.machine(),
+        "least_speedup": min(row["peer_seconds"] / row["seconds"] for row in rows),
+        "rows": rows,
+    }
 
 
-if __name__ == "__main__":
-    main()
+def _row(
+    name: str, q: float, steps: int, delta: float, epsilon: float, relation: Relation,
+    *, repeats: int, peer_repeats: int,
+) -> Row:  # fmt: skip
+    arguments = (epsilon, delta, q, steps, relation)
+    ours, noise = best_of(repeats, lambda: calibrate_dpsgd(*arguments))
+    theirs, reference = best_of(peer_repeats, lambda: peer(*arguments, noise))
+    if abs(noise / reference - 1) > 2e-3:
+        raise SfumatoError(
+            f"Expected equal noise multipliers, got {reference} and {noise} for {name}."
+        )
+    return {
+        "row": name,
+        "epsilon": epsilon,
+        "relation": relation.value,
+        "peer_seconds": theirs,
+        "seconds": ours,
+        "peer_noise_multiplier": reference,
+        "noise_multiplier": noise,
+    }
+
+
+def failed(result: dict[str, Any]) -> bool:
+    """Whether a row is below the required factor of three."""
+    return bool(result["least_speedup"] < 3)
+
+
+HEAD = (
+    "row",
+    "epsilon",
+    "relation",
+    "dp_accounting, s",
+    "ours, s",
+    "times",
+    "its noise",
+    "our noise",
+)
+
+
+def _line(row: Row) -> list[str]:
+    return [
+        row["row"], f"{row['epsilon']:g}", row["relation"], f"{row['peer_seconds']:.3f}",
+        f"{row['seconds']:.3f}", f"{row['peer_seconds'] / row['seconds']:.1f}",
+        f"{row['peer_noise_multiplier']:.4f}", f"{row['noise_multiplier']:.4f}",
+    ]  # fmt: skip
+
+
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    return {"rows": markdown(HEAD, [_line(row) for row in result["rows"]])}
+
+
+def terminal(result: dict[str, Any]) -> list[Any]:
+    table = Table(*HEAD, box=None, pad_edge=False)
+    for row in result["rows"]:
+        table.add_row(*_line(row))
+    slowest = f"slowest row: {result['least_speedup']:.1f} times as fast as dp_accounting"
+    return [table, slowest]

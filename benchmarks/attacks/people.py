@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cells import Cells
-from benchmarks.recordings import recordings
+from benchmarks.harness.cells import Cells
+from benchmarks.harness.recordings import recordings
 from sfumato import protect
 from sfumato.audit import (
     Attribute,

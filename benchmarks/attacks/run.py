@@ -1,7 +1,7 @@
 """Table ``attacks``: how every protection fares against every attack, and what is still useful.
 
 Staged people in staged rooms, so that everything about them is known. Cells are kept as they are
-done: a run that was stopped goes on where it was.
+done: a run that was stopped resumes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from benchmarks.attacks.stage import (
     protected_clips,
     staged_clips,
 )
-from benchmarks.cells import Cells
+from benchmarks.harness.cells import Cells
+from benchmarks.harness.markdown import markdown
 from sfumato.audit import (
     ClassifierScores,
     Psnr,
@@ -258,11 +259,29 @@ def text(found: dict[str, Any] | None) -> str:
     return f"{round(100 * found['value'])}{mark}"
 
 
-def words(result: dict[str, Any]) -> list[Any]:
-    first = result["rows"][RAW]
-    chances = [(cell(first, column) or {}).get("chance") for column in COLUMNS]
-    lines = [_line("in per cent", list(COLUMNS))]
-    lines.append(_line("(guessing)", ["" if c is None else f"{100 * c:.0f}" for c in chances]))
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    """How every protection fares against every attack, in per cent; the same on real people."""
+    rows, columns = result["rows"], list(COLUMNS)
+    lines = [["*guessing*", *_guessing(rows[RAW])]]
+    for way in in_order(rows):
+        shown = (text(cell(rows[way], column)).replace("*", "\\*") for column in columns)
+        lines.append([way, *shown])
+    made = {"staged": markdown(["protection", *columns], lines)}
+    if result.get("real"):
+        made["real"] = "\n".join(real_lines(result["real"]))
+    return made
+
+
+def _guessing(raw: Sequence[dict[str, Any]]) -> list[str]:
+    chances = [(cell(raw, column) or {}).get("chance") for column in COLUMNS]
+    return ["" if chance is None else f"{100 * chance:.0f}" for chance in chances]
+
+
+def terminal(result: dict[str, Any]) -> list[Any]:
+    lines = [
+        _line("in per cent", list(COLUMNS)),
+        _line("(guessing)", _guessing(result["rows"][RAW])),
+    ]
     lines += [
         _line(way, [text(cell(result["rows"][way], column)) for column in COLUMNS])
         for way in in_order(result["rows"])

@@ -18,9 +18,10 @@ from rich.table import Table as Grid
 
 from benchmarks.attributes.cases import SHORT_AUDIO, Case
 from benchmarks.attributes.data import find_folders
-from benchmarks.attributes.page import found, head, line, shown
+from benchmarks.attributes.page import found, shown
 from benchmarks.attributes.run import TableRun, Wanted
-from benchmarks.figures import Curve, curves
+from benchmarks.harness.figures import Curve, curves
+from benchmarks.harness.markdown import markdown
 from sfumato.settings import Amount, Count
 
 Row = dict[str, Any]
@@ -101,7 +102,7 @@ def run(
     return {"cases": result["cases"], "notes": notes, "quick": quick}
 
 
-def words(result: Row) -> list[Any]:
+def terminal(result: Row) -> list[Any]:
     """One grid for each setting."""
     grids: list[Any] = []
     for group, rows in _groups(result).items():
@@ -114,24 +115,17 @@ def words(result: Row) -> list[Any]:
     return [*grids, *result["notes"]]
 
 
-def page(result: Row) -> str:
-    """The section of docs/results.md."""
-    parts = [
-        f"AudioMNIST, gender hidden, digit kept; NAG in per cent by the exact attacker. Shortened: "
-        f"{BASE.training['steps']} steps of {BASE.training['batch']} records, {BASE.donors} donors "
-        f"and embeddings of {BASE.settings['dimension']} where the table says nothing else, so that "
-        "rows compare with each other, not with the table above or the paper's (whose mNAG stands "
-        "beside, for the shape of the curve).",
-        "",
-    ]
+def tables(result: Row) -> dict[str, str]:
+    """A table a setting; the paper's mNAG beside ours, for the shape of the curve."""
+    made = {}
     for group, rows in _groups(result).items():
-        parts += head(group, *BASE.attributes, "mNAG", "the paper's mNAG")
-        for label, seeds in rows.items():
-            cells = [shown(seeds, "exact", name) for name in (*BASE.attributes, "mNAG")]
-            parts.append(line([label, *cells, GROUPS[group][label][1]]))
-        parts.append("")
-    parts += [f"- {note}" for note in result["notes"]]
-    return "\n".join(parts)
+        lines = [
+            [label, *(shown(seeds, "exact", name) for name in (*BASE.attributes, "mNAG")),
+             GROUPS[group][label][1]]
+            for label, seeds in rows.items()
+        ]  # fmt: skip
+        made[group] = markdown((group, *BASE.attributes, "mNAG", "the paper's mNAG"), lines)
+    return made
 
 
 def figures(result: Row) -> dict[str, str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.cells import bench_folder
-from benchmarks.recordings import recordings
+from benchmarks.harness.cells import bench_folder
+from benchmarks.harness.recordings import recordings
 from sfumato.attributes import picture_features, read_dataset
 from sfumato.data import ArrayRecords, FacePictures, chosen_rows, utkface
 from sfumato.files import atomic_output

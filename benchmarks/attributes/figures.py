@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.attributes.cases import MAIN
 from benchmarks.attributes.page import average, found
 from benchmarks.attributes.paper import BASELINES
-from benchmarks.figures import bars, matrix
+from benchmarks.harness.figures import bars, matrix
 
 
 def figures(result: dict[str, Any]) -> dict[str, str]:

@@ -30,16 +30,16 @@ from benchmarks.attributes.measure import (
     released_row,
     rounded,
 )
-from benchmarks.attributes.page import page, summary, words
+from benchmarks.attributes.page import tables, terminal
 from benchmarks.attributes.pictures import PICTURE_METHODS, released_faces
-from benchmarks.cells import Cells, Row
+from benchmarks.harness.cells import Cells, Row
 from sfumato.attributes.baselines import BASELINES, GameSettings
 from sfumato.audit import ProbeSettings
 from sfumato.data import chosen_rows
 from sfumato.errors import SfumatoError
 from sfumato.settings import Amount, Count
 
-__all__ = ["figures", "page", "run", "summary", "words"]
+__all__ = ["figures", "run", "tables", "terminal"]
 
 PARTS = ("speed", "goals", "baselines", "pictures", "more-data", "combinations")
 # enough donors for some of each class, enough records for every mixture of donors of the ablation, and

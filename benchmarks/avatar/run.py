@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.avatar.clips import Eyes, judged_clip
 from benchmarks.avatar.stage import HELD_OUT, TUNED_SEED, judged, speeds, staged, write_sheet
-from benchmarks.summary import markdown
+from benchmarks.harness.markdown import markdown
 from sfumato.body import cast_of
 from sfumato.errors import SfumatoError
 from sfumato.files import write_json
@@ -53,6 +53,24 @@ BY_THE_FINDER = (
     "person left share, worst frame",
 )
 HEAD = ("measure", "people by", "value", "asked for", "")
+# names of measures that the JSON files keep, in plain words
+PLAIN_NAMES = {
+    "IoU of r": "overlap (IoU) of avatar and person",
+    "PSNR inside q dB": "PSNR of the filled-in background, dB",
+    "angle error deg": "error of joint angles, degrees",
+    "cadence error 1/min": "error of the cadence, steps a minute",
+    "estimated frames share": "share of frames on which the person was found",
+    "estimated joint error cm": "joint error, people found by detectors, cm",
+    "joint error cm": "joint error, true joints given, cm",
+    "never seen share": "share of the erased background that no frame shows",
+    "person left share": "share of the person's pixels left unchanged",
+    "person left share, worst frame": "share of the person's pixels left unchanged, worst frame",
+    "step length error cm": "error of the step length, cm",
+    "wrong public pixels": "pixels wrongly marked as synthetic",
+    "frames greyed by the last look": "frames greyed out by the residual face check",
+    "ghost share": "visible remains of the person in the background",
+    "largest ghost share": "visible remains of the person, worst clip",
+}
 
 # lower pictures show faces of ten pixels, whose embeddings say nothing about who it is
 _LEAST_LINES = 180
@@ -236,15 +254,19 @@ def _lines(result: dict[str, Any]) -> list[list[str]]:
             by = people_by(part, name)
             if isinstance(value, dict):
                 each = ", ".join(f"{k} {v:.0f}" for k, v in value.items() if v is not None)
-                lines.append([name, by, each, "", ""])
+                lines.append([name, by, each.replace("last look", "residual face check"), "", ""])
                 continue
             asked, met = TARGETS.get(name, ("", None))
             shown = "none" if value is None else f"{value:.3g}"
             verdict = "" if met is None or value is None else "met" if met(value) else "MISSED"
             if verdict == "met" and by == "truth":
                 verdict = "met, given the truth"
-            lines.append([name, by, shown, asked, verdict])
+            lines.append([shown_name(name), by, shown, asked, verdict])
     return lines
+
+
+def shown_name(name: str) -> str:
+    return PLAIN_NAMES.get(name, name)
 
 
 def people_by(part: str, name: str) -> str:
@@ -254,35 +276,27 @@ def people_by(part: str, name: str) -> str:
     return "finder" if part == "real" or name in BY_THE_FINDER else "truth"
 
 
-def _about(result: dict[str, Any]) -> tuple[str, str]:
-    found = result["staged"].get("estimated joint error cm")
-    beside = (
-        "nothing of that was measured in this run."
-        if found is None
-        else f"there joints are {found:.3g} cm off ({result['staged']['joint error cm']:.3g} given the truth), "
-        f"and {100 * result['staged']['person left share']:.2g} % of a person's pixels stay as they were. "
-        "Overlap and inpainting were not measured with the finder."
-    )
-    single = ", ".join(f"{k} {v:.3g}" for k, v in result["worst staged clip"].items())
-    return (
-        f"{result['staged clips']} staged clips of seeds that nothing was tuned on, "
-        f"{result['body']} bodies. Rows by *truth* start from the stage's true joints and masks: they judge "
-        "fitting, drawing and erasing, not what a recording gets. Rows by *finder* start from what the "
-        f"detectors find, as every release does: {beside}",
-        f"Worst single staged clip, given the truth: {single}.",
-    )
+BY_WHOM = (
+    "Rows by truth start from the stage's true joints and masks: they judge fitting, drawing and erasing, "
+    "not what a recording gets. Rows by finder start from what the detectors find, as every release does."
+)
 
 
-def words(result: dict[str, Any]) -> Sequence[Any]:
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    worst = [
+        [shown_name(name), f"{value:.3g}"] for name, value in result["worst staged clip"].items()
+    ]
+    return {
+        "measures": markdown(HEAD, _lines(result), left=5),
+        "worst-clip": markdown(["worst single staged clip, given the truth", "value"], worst),
+    }
+
+
+def terminal(result: dict[str, Any]) -> Sequence[Any]:
     table = Table(*HEAD, box=None, pad_edge=False)
     for line in _lines(result):
         table.add_row(*line)
-    staged_clips, single = _about(result)
+    clips = f"{result['staged clips']} staged clips, {result['body']} bodies. {BY_WHOM}"
     refused = [f"{row['refused']}" for row in result["clips"] if "refused" in row]
-    return [staged_clips, table, single, *refused]
-
-
-def page(result: dict[str, Any]) -> str:
-    table = markdown(HEAD, _lines(result), left=5)
-    staged_clips, single = _about(result)
-    return "\n".join([staged_clips, "", table, "", single])
+    worst = ", ".join(f"{shown_name(k)} {v:.3g}" for k, v in result["worst staged clip"].items())
+    return [clips, table, f"Worst single staged clip, given the truth: {worst}.", *refused]

@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.cells import Cells, Row
-from benchmarks.figures import bars
-from benchmarks.staged.pairs import BY_TRUTH
-from benchmarks.staged.probe import QUICK, Scale, StagedTask
-from benchmarks.summary import markdown, mean_and_error, shown
+from benchmarks.harness.cells import Cells, Row
+from benchmarks.harness.figures import bars
+from benchmarks.harness.markdown import markdown, mean_and_error, shown
+from benchmarks.tasks.staged_pairs import BY_TRUTH
+from benchmarks.tasks.staged_probe import QUICK, Scale, StagedTask
 from sfumato.learn import Schedule, Sgd, plan_for, train
 from sfumato.settings import Count
 
@@ -62,26 +62,15 @@ def _lines(result: dict[str, Any]) -> list[list[str]]:
 HEAD = ("trained on", "tested as filmed", "tested alike", "the paper: NTU", "the paper: Toyota")
 
 
-def words(result: dict[str, Any]) -> list[Any]:
+def terminal(result: dict[str, Any]) -> list[Any]:
     table = Table(*HEAD, box=None, pad_edge=False)
     for line in _lines(result):
         table.add_row(*line)
     return [table, BY_TRUTH]
 
 
-def page(result: dict[str, Any]) -> str:
-    scale = result["scale"]
-    return "\n".join([
-        f"Top-1 in per cent without any privacy, {len(result['classes'])} actions (guessing: "
-        f"{100 / len(result['classes']):.1f}); {scale['private']} training clips, {scale['held_out']} clips of people never "
-        "seen, a head on the public VideoViT. Each kind is tested on clips as filmed, as in the paper, and on "
-        "clips of its own kind, which leaves the gap between pictures out. The backbone looks for joints, so a room alone says less here "
-        "than it could. Data and model are not the paper's.",
-        "",
-        BY_TRUTH,
-        "",
-        markdown(HEAD, _lines(result)),
-    ])  # fmt: skip
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    return {"kinds": markdown(HEAD, _lines(result))}
 
 
 def figures(result: dict[str, Any]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from benchmarks.summary import markdown
+from benchmarks.harness.markdown import markdown
 from sfumato import protect
 from sfumato.attributes import DonorSet, PassLDP, PassTraining
 from sfumato.attributes import release as release_records
@@ -171,12 +171,12 @@ def _line(row: dict[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def words(result: dict[str, Any]) -> Sequence[Any]:
+def terminal(result: dict[str, Any]) -> Sequence[Any]:
     table = Table(*HEAD, box=None, pad_edge=False)
     for row in result["rows"]:
         table.add_row(*_line(row))
     return [_SAID, table]
 
 
-def page(result: dict[str, Any]) -> str:
-    return "\n".join([_SAID, "", markdown(HEAD, [_line(row) for row in result["rows"]], left=5)])
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    return {"promises": markdown(HEAD, [_line(row) for row in result["rows"]], left=5)}

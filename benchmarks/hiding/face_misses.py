@@ -1,4 +1,4 @@
-"""Faces that tracking leaves open when not every frame is looked at by the strong detector."""
+"""Faces that tracking misses when the full detection does not run on every frame."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _SURE, _COVERED = 0.5, 0.6
 
 
 def misses(clips: Sequence[Path]) -> list[dict[str, Any]]:
-    """For every way to look: boxes that either detector is sure of, on any frame, and how many of
-    them the tracks cover by less than 60 %."""
+    """For every interval of the full detection: boxes that either detector is sure of, on any
+    frame, and how many of them the tracks cover by less than 60 %."""
     strong, fast = people.face_detector("centerface"), people.face_detector("blazeface")
     rows = [{"every": n, "glances": glances, "boxes": 0, "open": 0} for n, glances in WAYS]
     for clip in clips:

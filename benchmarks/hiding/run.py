@@ -3,7 +3,7 @@
 For each clip and method: are frames, rate and duration those of the input, on how many frames does a
 detector that took no part in the search still find a face of the original, how much does the covered
 area flicker. On staged clips, whose truth is known: how much of the people is covered, and flicker.
-Peak memory by length. Single results are kept, and a run that was stopped goes on where it was.
+Peak memory by length. Single results are kept, and a run that was stopped resumes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy as np
 from pydantic import Field
 from rich.table import Table
 
-from benchmarks.cells import Cells
+from benchmarks.harness.cells import Cells
+from benchmarks.harness.markdown import markdown
 from benchmarks.hiding import face_misses as _face_misses
 from benchmarks.hiding import hidden_clips as _hidden_clips
 from benchmarks.hiding import memory as _hiding_memory
@@ -48,8 +49,8 @@ def run(
 ) -> dict[str, Any]:
     """Every ``step``-th clip of the folders ``data`` (separated by commas); ``work`` keeps outputs and
     single results, without it single results are kept in the cache. ``staged`` clips are made for the truth. ``misses=n`` also counts, on every n-th of
-    the clips, the faces that are left open when not every frame is looked at. ``finished`` shows what former
-    runs left in ``work``, without going on. ``quick`` takes few of everything.
+    the clips, the faces that are missed when the full detection does not run on every frame. ``finished`` shows what former
+    runs left in ``work``, and measures nothing. ``quick`` takes few of everything.
     """
     if quick:
         staged = min(staged, 1)
@@ -96,7 +97,7 @@ def _clips(folder: str, step: int) -> list[Path]:
     return found
 
 
-def words(result: dict[str, Any]) -> Sequence[Any]:
+def terminal(result: dict[str, Any]) -> Sequence[Any]:
     table = Table(
         "clip", "method", "frames", "same times", "faces left", "largest change", "frames a second",
         box=None, pad_edge=False,
@@ -157,24 +158,38 @@ def _totals(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         )
 
 
-def page(result: dict[str, Any]) -> str:
-    """The Markdown of the table: totals over all clips, staged truth, memory, misses."""
-    lines: list[str] = []
-    rows = list(totals(result["clips"]))
-    if rows:
-        lines += [
-            "| method | clips | refused | frames released | with a face left | clips with other "
-            "times | of the picture covered | changes of area above 25 % | clips without any |",
-            "| --- | --: | --: | --: | --: | --: | --: | --: | --: |",
-        ]
-        lines += [
-            f"| `{row['method']}` | {row['clips']} | {row['refused']} | {row['frames']} | "
-            f"{row['left']} | {row['other_times']} | {row['area']:.0%} | {row['jumps']:.2%} | {row['steady']} |"
-            for row in rows
-        ]
-        lines += ["", "Looked at by `blazeface-short`, which took no part in the search."]
-    lines += ["", *(f"- {sentence}" for sentence in _rest(result))]
-    return "\n".join(lines).strip() + "\n"
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    """Totals over all clips, staged truth, memory, and detecting on fewer frames."""
+    per_cent = "{:.1%}".format
+    made = {
+        "clips": markdown(
+            ("method", "clips", "refused", "frames released", "with a face left", "clips with other times",
+             "of the picture covered", "changes of area above 25 %", "clips without any"),
+            [(f"`{row['method']}`", *(str(row[key]) for key in ("clips", "refused", "frames", "left",
+              "other_times")), f"{row['area']:.0%}", f"{row['jumps']:.2%}", str(row["steady"]))
+             for row in totals(result["clips"])],
+        ),
+        "staged": markdown(
+            ("staged", "clips", "covered, worst frame", "covered, mean", "largest change of area"),
+            [(row["of"], str(row["clips"]), per_cent(row["least_covered"]), per_cent(row["covered"]),
+              f"{row['largest_change_of_area']:.0%}") for row in result["staged"]],
+        ),
+        "memory": markdown(
+            ("frames", "peak memory"),
+            [(str(row["frames"]), f"{row['peak_bytes'] / 2**20:.0f} MB") for row in result["memory"]],
+        ),
+        "misses": markdown(
+            ("full detection", "fast detector on the frames between", "faces", "missed"),
+            [(_every(row["every"]), "yes" if row["glances"] else "no", str(row["boxes"]), str(row["open"]))
+             for row in result["misses"]], left=2,
+        ),
+    }  # fmt: skip
+    filled = {"staged": result["staged"], "memory": result["memory"], "misses": result["misses"]}
+    return {name: table for name, table in made.items() if filled.get(name, result["clips"])}
+
+
+def _every(step: int) -> str:
+    return "every frame" if step == 1 else f"every {step} frames"
 
 
 def _rest(result: dict[str, Any]) -> Iterator[str]:
@@ -188,6 +203,7 @@ def _rest(result: dict[str, Any]) -> Iterator[str]:
         yield f"Peak memory at {row['frames']} frames: {row['peak_bytes'] / 2**20:.0f} MB."
     for row in result["misses"]:
         yield (
-            f"A strong look on every {row['every']}. frame, glances between: "
-            f"{'yes' if row['glances'] else 'no'}: {row['open']} of {row['boxes']} faces left open."
+            f"Full detection on {_every(row['every'])}, "
+            f"{'the fast detector' if row['glances'] else 'no detector'} on the frames between: "
+            f"{row['open']} of {row['boxes']} faces missed."
         )

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cells import Cells, Row
-from benchmarks.maskdp.page import DECAY, EPSILONS, ROWS, figures, page, words
-from benchmarks.staged.probe import QUICK, Chosen, Head, Scale, StagedTask
+from benchmarks.harness.cells import Cells, Row
+from benchmarks.maskdp.page import DECAY, EPSILONS, ROWS, figures, tables, terminal
+from benchmarks.tasks.staged_probe import QUICK, Chosen, Head, Scale, StagedTask
 from sfumato.learn import MaskedPixels, Plan, Schedule, Sgd, plan_for, train
 from sfumato.privacy import Guarantee
 from sfumato.settings import Count
 
-__all__ = ["figures", "page", "run", "words"]
+__all__ = ["figures", "run", "tables", "terminal"]
 
 DELTA = 1e-5
 _STEPS, _SAMPLED = 100, 0.1

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.harness.markdown import markdown
 from sfumato import protect, stage
 from sfumato.media import Frame, Image, list_media, open_video
 from sfumato.protect import Shape
@@ -36,14 +37,14 @@ def run(data: str, *, unit: str = "frame", step: int = 1) -> list[dict[str, Any]
     grey = float(np.mean([_decibel(frame.image, 127.5) for clip in clips for frame in clip]))
     return [
         {
-            "method": words,
+            "method": label,
             "epsilon": epsilon,
             "unit": unit,
             "clips": len(clips),
             "grey": grey,
             **_measured(name, clips, {"epsilon": epsilon, "unit": unit, **settings}),
         }
-        for words, name, settings in ways
+        for label, name, settings in ways
         for epsilon in EPSILONS
     ]
 
@@ -85,6 +86,14 @@ def _staged_latent() -> Latent:
 def _decibel(image: Image, shown: Image | float) -> float:
     error = float(np.square(image.astype(np.float64) - shown).mean())
     return 10 * math.log10(255**2 / max(error, 1e-6))
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    lines = [["*a grey picture*", "", f"{rows[0]['grey']:.1f}", ""]]
+    for row in rows:
+        predicted = "" if row["predicted"] is None else f"{row['predicted']:.1f}"
+        lines.append([row["method"], f"{row['epsilon']:g}", f"{row['decibel']:.1f}", predicted])
+    return markdown(("method", "epsilon for a frame", "measured, dB", "predicted, dB"), lines)
 
 
 def sentences(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -12,7 +12,8 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.methods import dp_quality as _dp_quality
+from benchmarks.harness.markdown import markdown
+from benchmarks.methods import dp_quality
 from sfumato import protect, stage
 from sfumato.errors import SfumatoError
 from sfumato.media import VideoWriter, open_video
@@ -59,7 +60,7 @@ def run(
         "size": [WIDTH, HEIGHT],
         "decode_and_encode_seconds": alone,
         "methods": costs,
-        "quality": _dp_quality.run(data, step=step) if data else [],
+        "quality": dp_quality.run(data, step=step) if data else [],
         "notes": notes,
     }
 
@@ -93,7 +94,20 @@ def _protected(name: str, source: Path, target: Path) -> float:
     return time.perf_counter() - start
 
 
-def words(result: dict[str, Any]) -> Sequence[Any]:
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    """Every release method there is with its guarantee and its cost; real pictures under noise."""
+    costs = []
+    for name, method in sorted((protect.methods() | protect.dataset_methods()).items()):
+        cost = result["methods"].get(name)
+        shown = f"{cost['ratio']:.1f}" if cost else "not measured"
+        costs.append((f"`{name}`", method.summary, method.provides, shown))
+    made = {"costs": markdown(("method", "what it does", "what it proves", "cost"), costs, left=4)}
+    if result["quality"]:
+        made["quality"] = dp_quality.table(result["quality"])
+    return made
+
+
+def terminal(result: dict[str, Any]) -> Sequence[Any]:
     table = Table("method", "times decode + encode", "frames a second", box=None, pad_edge=False)
     for name, cost in sorted(result["methods"].items(), key=lambda item: item[1]["ratio"]):
         table.add_row(name, f"{cost['ratio']:.1f}", f"{cost['frames_per_second']:.0f}")
@@ -102,6 +116,6 @@ def words(result: dict[str, Any]) -> Sequence[Any]:
     return [
         f"{result['frames']} frames of {size}; decoding and encoding alone: {alone:.0f} a second.",
         table,
-        *_dp_quality.sentences(result["quality"]),
+        *dp_quality.sentences(result["quality"]),
         *result["notes"],
     ]

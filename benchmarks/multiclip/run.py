@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from rich.table import Table
 
-from benchmarks import people
-from benchmarks.cells import Cells, Row
-from benchmarks.figures import Curve, curves
-from benchmarks.people import PREPARE, Size, Task
-from benchmarks.summary import markdown, mean_and_error, shown
+from benchmarks.harness.cells import Cells, Row
+from benchmarks.harness.figures import Curve, curves
+from benchmarks.harness.markdown import markdown, mean_and_error, shown
+from benchmarks.tasks import action_clips
+from benchmarks.tasks.action_clips import PREPARE, Size, Task
 from sfumato import protect
 from sfumato.data import ArrayRecords
 from sfumato.learn import Adam, Plan, plan_for, train
@@ -64,9 +64,9 @@ def run(
     *, data: str | None = None, quick: bool = False, seeds: Count = 3, keep: str | None = None
 ) -> dict[str, Any]:
     """Every row on staged clips, and on UTD-MHAD depth clips where ``data`` points to them."""
-    size = people.QUICK if quick else people.WHOLE
+    size = action_clips.QUICK if quick else action_clips.WHOLE
     cells = Cells("multiclip", {**asdict(size), "delta": DELTA, "share": _SHARE}, keep)
-    tasks, notes = people.tasks(size, cells.folder, data, quick)
+    tasks, notes = action_clips.tasks(size, cells.folder, data, quick)
     budgets = EPSILONS[-1:] if quick else EPSILONS
     grid = [(FREE, math.inf), *((way, epsilon) for way in WAYS for epsilon in budgets)]
     rounds = range(1 if quick else seeds)
@@ -90,7 +90,7 @@ def run(
 
 def _start(task: Task, cells: Cells, size: Size) -> Row:
     """What the backbone knows before it sees anybody private."""
-    model = people.backbone(task, size, cells.folder).eval()
+    model = action_clips.backbone(task, size, cells.folder).eval()
     with torch.no_grad():
         scores = model(torch.stack([PREPARE(x, 1) for x in task.held_out.x]))
     right = scores.argmax(1).numpy() == task.held_out.y
@@ -99,7 +99,7 @@ def _start(task: Task, cells: Cells, size: Size) -> Row:
 
 
 def _cell(task: Task, cells: Cells, way: str, epsilon: float, seed: int, size: Size) -> Row:
-    model = people.backbone(task, size, cells.folder)
+    model = action_clips.backbone(task, size, cells.folder)
     task.train_last_layers(model)
     how, records = WAYS.get(way, Way()), task.private
     promise: Guarantee | None = None
@@ -198,7 +198,7 @@ def _tasks(result: dict[str, Any]) -> Sequence[str]:
     return list(dict.fromkeys(cell["task"] for cell in result["cells"]))
 
 
-def words(result: dict[str, Any]) -> list[Any]:
+def terminal(result: dict[str, Any]) -> list[Any]:
     out: list[Any] = []
     for task in _tasks(result):
         table = Table(*_head(result), box=None, pad_edge=False, title=task)
@@ -217,54 +217,37 @@ def _terms(result: dict[str, Any]) -> str:
     return "Epsilons: " + "; ".join(f"{', '.join(w)}: {terms}" for terms, w in said.items()) + "."
 
 
-def verdict(result: dict[str, Any], task: str) -> str:
-    """What several clips a recording bring, and what training on private people brings at all."""
+def _gaps(result: dict[str, Any], task: str) -> list[list[str]]:
+    """What three clips a recording bring over one, in points, by claimed epsilon."""
     cells = [cell for cell in result["cells"] if cell["task"] == task]
-    said = []
+    claims = sorted({cell["claimed"] for cell in cells if cell["claimed"] is not None})
+    lines = []
     for one, three in zip(list(WAYS)[::2], list(WAYS)[1::2]):
-        found: dict[str, list[str]] = {"more": [], "nothing that can be told": [], "less": []}
-        for claim in sorted({cell["claimed"] for cell in cells if cell["claimed"] is not None}):
+        line = [f"{three} - {one}"]
+        for claim in claims:
             (a, doubt), (b, error) = (
                 mean_and_error(
                     [c for c in cells if (c["way"], c["claimed"]) == (way, claim)], "top1"
                 )
                 for way in (one, three)
             )
-            clear = abs(a - b) > math.hypot(doubt, error)
-            sign = ("more" if b > a else "less") if clear else "nothing that can be told"
-            found[sign].append(f"{claim:g}")
-        told = "; ".join(f"{sign} at {', '.join(at)}" for sign, at in found.items() if at)
-        said.append(f"three clips instead of one bring {one} {told}")
-    start, free = (
-        100 * mean_and_error([c for c in cells if c["way"] == way], "top1")[0]
-        for way in (START, FREE)
-    )
-    return (
-        f"Private people add {free - start:+.1f} points without privacy to what public people taught. "
-        f"By epsilon, {'; '.join(said)}."
-    )
+            line.append(f"{100 * (b - a):+.1f} ± {100 * math.hypot(doubt, error):.1f}")
+        lines.append(line)
+    return lines
 
 
-def page(result: dict[str, Any]) -> str:
-    parts = [
-        f"Top-1 in per cent on raw clips of people never seen; delta {result['delta']:g} as in the paper. All rows "
-        "start from the same backbone, which knows the actions from public people, and train its last layers on "
-        "private ones. The units differ: DP-SGD and MultiClip-DP promise for a whole record of the training set, "
-        "Video-DPRP for one frame of one recording, so equal epsilons are not equal privacy. As published, "
-        "Video-DPRP's noise gives the true epsilon shown, not the claimed one; what is sound pays for its "
-        "promise. A row below the first one has lost by training on noise. The paper trains large networks on "
-        "UCF101: compare the pattern.",
-    ]
-    for task in result["tasks"]:
-        name = task["task"]
-        parts += [
-            "",
-            f"**{name}**: {task['actions']} actions (guessing: {100 / task['actions']:.1f}); {task['public']} public, "
-            f"{task['private']} private and {task['held_out']} test clips. {verdict(result, name)}",
-            "",
-            markdown(_head(result), _lines(result, name), left=2),
-        ]
-    return "\n".join([*parts, "", _terms(result), *result["notes"]])
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    """A table a task, and what three clips bring over one."""
+    made, head = {}, _head(result)
+    for task in _tasks(result):
+        name = _file_name(task)
+        made[name] = markdown(head, _lines(result, task), left=2)
+        made[f"{name}-gaps"] = markdown(["points", *head[2:-2]], _gaps(result, task))
+    return made
+
+
+def _file_name(task: str) -> str:
+    return "staged" if task == action_clips.STAGED else "depth"
 
 
 def _short(way: str) -> str:
@@ -294,7 +277,6 @@ def figures(result: dict[str, Any]) -> dict[str, str]:
             _short(way): 100 * mean_and_error([c for c in cells if c["way"] == way], "top1")[0]
             for way in (FREE, START)
         }
-        name = "staged" if task == people.STAGED else "depth"
         title = f"{task}; (3): three clips a recording"
-        drawn[name] = curves(title, "claimed epsilon", "top-1, %", lines, levels=levels)
+        drawn[_file_name(task)] = curves(title, "claimed epsilon", "top-1, %", lines, levels=levels)
     return drawn

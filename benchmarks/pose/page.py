@@ -1,4 +1,4 @@
-"""Table ``pose`` for a terminal, for docs/pose.md and docs/results.md, and as Figure 2."""
+"""What table ``pose`` shows: for the terminal, as Markdown tables, and as Figure 2."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.figures import Curve, curves
+from benchmarks.harness.figures import Curve, curves
+from benchmarks.harness.markdown import markdown, mean_and_error
 from benchmarks.pose.grid import CLIP_NORMS, DP_METHODS, EPSILONS, STRATEGIES
-from benchmarks.pose.orders import Result, Rows, chosen, number, order_sentence, orders, orders_page
-from benchmarks.summary import markdown, mean_and_error
+from benchmarks.pose.orders import Result, best_clip_norms, chosen, number, orders, orders_table
 
 JOINTS = {"head_top": "Head", "upper_neck": "Neck", "shoulder": "Shoulder", "elbow": "Elbow",
           "wrist": "Wrist", "hip": "Hip", "knee": "Knee", "ankle": "Ankle", "mean": "Mean",
@@ -27,9 +27,6 @@ PAPER = {
                            0.01: (82.50, 82.01, 82.01, 81.91)},
 }  # fmt: skip
 PAPER_FREE = {"public-only": 83.61, "sgd": 89.36}
-# PCK@0.2 by torso on LSP that fine-tuning without a promise should pass, in per cent
-AIM = 60
-_FASTER = 8  # what the trunk cache should give
 # whose rate may grow: the public stream of the others is unstable at a larger one
 HELPED = ("dp-sgd", "projected")
 _SAID = {"before": "staged people only", "public-only": "public view only (psi)",
@@ -64,7 +61,7 @@ def figures(result: Result) -> dict[str, str]:
     return drawn
 
 
-def words(result: Result) -> Sequence[Any]:
+def terminal(result: Result) -> Sequence[Any]:
     lines: list[Any] = []
     if "grid" in result or "baselines" in result:
         table = Table("method", "C", *(f"epsilon {e:g}" for e in EPSILONS), box=None,
@@ -81,51 +78,47 @@ def words(result: Result) -> Sequence[Any]:
                     table.add_row(method, f"{clip_norm:g}", *each)
         lines += [table, f"Epsilons: unit one picture (dp-sgd, projected) or what psi leaves open of it, "
                   f"relation replace, delta {result['delta']:g}, Poisson sampling, accountant PLD."]  # fmt: skip
-    if "fine_tuned" in result:
-        lines.append(_fine_tuned(result))
-    lines += [order_sentence(result)] if orders(result) else []
+    lines += [f"Fine-tuned without a promise for {row['epochs']:g} epochs: {row['pck']['mean']:.1f} %."
+              for row in result.get("fine_tuned", [])[-1:]]  # fmt: skip
+    holding = [row["gap"] >= 0 for row in orders(result)]
+    lines += (
+        [f"{sum(holding)} of {len(holding)} orderings of the paper hold in the mean."]
+        if holding
+        else []
+    )
     lines += [f"{row['name']}: 25 epochs {row['faster']:.1f}x faster with the trunk cache."
               for row in result.get("speed", {}).get("rows", [])]  # fmt: skip
     return [*lines, *result["notes"]]
 
 
-def _fine_tuned(result: Result) -> str:
-    told = ", ".join(f"{row['pck']['mean']:.1f} % after {row['epochs']:g} epochs"
-                     for row in result["fine_tuned"])  # fmt: skip
-    return f"Fine-tuned without a promise, PCK@0.2 by torso: {told}."
+def tables(result: Result) -> dict[str, str]:
+    """Every part that was measured; the paper's numbers in brackets."""
+    grid = bool(result.get("grid"))
+    made = {
+        "without-noise": _baselines(result),
+        "fine-tuning": _fine_tuning(result),
+        "grid": _grid(result),
+        "orders": orders_table(result) if orders(result) else "",
+        "best-clip-norms": best_clip_norms(result) if grid else "",
+        "joints": _joints(result),
+        "helps": _helps(result),
+        "strategies": _strategies(result),
+        "second-backbone": _second(result),
+        "noise": _noise(result),
+        "trunk-cache": _speed(result),
+    }
+    return {name: table for name, table in made.items() if table}
 
 
-def page(result: Result) -> str:
-    """Markdown: the paper's numbers beside ours, everything else computed from ``result``."""
-    if "records" not in result:
-        return " ".join(result["notes"])
-    height, width = result["size"]
-    parts = [
-        f"Leeds Sports Pose, first {result['records']} pictures private, last {result['test']} test; "
-        f"crops of {height} x {width} pixels; PCK@0.2 by torso in per cent, mean and 95 % interval "
-        f"over up to three seeds (one seed where none is shown). EfficientNet-Lite0 (ImageNet weights) with a SimCC head learned publicly from "
-        f"{result['scale']['staged']} staged people; then the head alone trains on cached features, "
-        f"{result['scale']['epochs']:g} epochs (the paper: 25), batch {result['scale']['batch']}, plain SGD. Unit: one "
-        f"picture (dp-sgd, projected), or what psi leaves open of it (feature methods); relation "
-        f"replace; delta {result['delta']:g}, as published and at most 1/(10 N); Poisson sampling; accountant PLD. psi: "
-        f"{result['psi']}, which {result['psi_keeps']}; joints are public under it. The paper's numbers "
-        f"(in brackets) are PCKh@0.5 on MPII with TinyViT after COCO: orderings compare, values do not.",
-    ]  # fmt: skip
-    for build in (
-        _baselines,
-        _grid,
-        orders_page,
-        _joints,
-        _helps,
-        _strategies,
-        _second,
-        _noise,
-        _speed,
-    ):
-        text = build(result)
-        if text:
-            parts.append(text)
-    return "\n\n".join([*parts, *result["notes"]])
+def _fine_tuning(result: Result) -> str:
+    """PCK@0.2 by torso after each part of the training without a promise."""
+    rows = result.get("fine_tuned", [])
+    lines = [[f"{row['epochs']:g}", f"{row['pck']['mean']:.1f}"] for row in rows]
+    if rows and (mirror := rows[-1].get("with_mirror")):
+        lines.append(
+            [f"{rows[-1]['epochs']:g}, averaged with the mirror image", f"{mirror['mean']:.1f}"]
+        )
+    return markdown(["epochs", "PCK@0.2, %"], lines) if rows else ""
 
 
 def _baselines(result: Result) -> str:
@@ -141,39 +134,7 @@ def _baselines(result: Result) -> str:
          *(number([row["pck"]], j) for j in JOINTS)]
         for row in result.get("fine_tuned", [])[-1:]
     ]  # fmt: skip
-    return (
-        "### Without noise (Table 1)\n\n" + markdown(["", *JOINTS.values()], lines) + _aim(result)
-    )
-
-
-def _aim(result: Result) -> str:
-    """Whether fine-tuning without a promise reaches what the data should give, and how it got there."""
-    rows = result.get("fine_tuned", [])
-    if not rows:
-        return ""
-    last = rows[-1]
-    told = (
-        f"\n\nWithout a promise: pictures are mirrored, turned, scaled and lit anew each time; AdamW, "
-        f"batch 16, {_cycles(result)}; the statistics of BatchNorm stay. {_fine_tuned(result)}"
-    )
-    mirror = last.get("with_mirror")
-    if mirror:
-        told += f" Averaged with what it says of the mirror image: {mirror['mean']:.1f} %."
-    if last["pck"]["mean"] >= AIM:
-        return told + f" It passes {AIM} %, as it should."
-    took = sum(row.get("seconds_of_processor", 0.0) for row in rows)
-    pace = f" They took {took / 60:.0f} minutes of one core." if took else ""
-    return (
-        told + f" The {AIM} % that such a model should pass are not reached in {last['epochs']:g} "
-        f"epochs.{pace}"
-    )
-
-
-def _cycles(result: Result) -> str:
-    told = "one cycle of the rate over {} epochs of stages 4 to 7 without their depthwise kernels"
-    more = ", then one over {} epochs of everything"
-    return "".join((more if cycle["everything"] else told).format(f"{cycle['epochs']:g}")
-                   for cycle in result["scale"]["cycles"])  # fmt: skip
+    return markdown(["", *JOINTS.values()], lines) if lines else ""
 
 
 def _grid(result: Result) -> str:
@@ -191,7 +152,7 @@ def _grid(result: Result) -> str:
             if set(line[2:]) != {"-"}:
                 lines.append(line)
     head = ["method", "C", *(f"epsilon {e:g}" for e in EPSILONS)]
-    return "### Mean over joints (Tables 2 to 5, Figure 2)\n\n" + markdown(head, lines)
+    return markdown(head, lines)
 
 
 def _joints(result: Result) -> str:
@@ -207,7 +168,7 @@ def _joints(result: Result) -> str:
                                   *(f"{mean_and_error(scores, j)[0]:.1f}" for j in JOINTS)])  # fmt: skip
     if not lines:
         return ""
-    return "### Joint by joint\n\n" + markdown(["method", "C", "epsilon", *JOINTS.values()], lines)
+    return markdown(["method", "C", "epsilon", *JOINTS.values()], lines)
 
 
 def _helps(result: Result) -> str:
@@ -220,25 +181,7 @@ def _helps(result: Result) -> str:
         for change in dict.fromkeys(row["change"] for row in rows)
     ]
     head = ["change (from C = 1, one seed)", *(f"{m}, epsilon {e:g}" for m, e in ends)]
-    return "### What helps\n\n" + _best_changes(rows, ends) + markdown(head, lines)
-
-
-def _best_changes(rows: Rows, ends: Sequence[tuple[str, float]]) -> str:
-    said = []
-    for method, epsilon in ends:
-        own = [r for r in rows if (r["method"], r["epsilon"]) == (method, epsilon)]
-        plain = [r["pck"]["mean"] for r in own if r["change"] == "as in the grid"]
-        others = [r for r in own if r["change"] != "as in the grid"]
-        if plain and others:
-            best = max(others, key=lambda r: r["pck"]["mean"])
-            said.append(f"{method} at epsilon {epsilon:g}: {best['change']} "
-                        f"({best['pck']['mean'] - plain[0]:+.1f} points, of {len(others)} tried)")  # fmt: skip
-    if not said:
-        return ""
-    return (
-        f"The best of the changes for {'; for '.join(said)}. A change that gains nothing says that rate x C "
-        "is too large already: a smaller product, as at the smaller C of the grid, is what helps there.\n\n"
-    )
+    return markdown(head, lines)
 
 
 def _strategies(result: Result) -> str:
@@ -253,14 +196,7 @@ def _strategies(result: Result) -> str:
     lines.sort(key=lambda line: (list(STRATEGIES).index(line[0]), DP_METHODS.index(line[3])))
     head = ["trained", "parameters", "epochs", "method",
             *(f"epsilon {e:g}" for e in (EPSILONS[0], EPSILONS[-1]))]  # fmt: skip
-    said = (
-        f"One seed, C = {rows[0]['clip_norm']:g}, the grid's rate. The last stage and the head train on cached "
-        "features, as long as in the paper. When all norms train, nothing can be cached whole, and one epoch "
-        "takes as long as a whole cell of the grid: those rows have fewer epochs, of "
-        f"{rows[0]['steps'] / rows[0]['epochs']:g} steps each. Statistics of BatchNorm are frozen; from scratch, "
-        "GroupNorm takes their place.\n\n"
-    )
-    return "### Other strategies\n\n" + said + markdown(head, lines)
+    return markdown(head, lines)
 
 
 def _second(result: Result) -> str:
@@ -268,8 +204,6 @@ def _second(result: Result) -> str:
     if not rows:
         return ""
     ends = (EPSILONS[0], EPSILONS[-1])
-    seen = [row["seen"] for row in rows if "seen" in row]
-    told = f"{seen[0]:,} pictures of staged people" if seen else "staged people"
     strong = {"free": result.get("baselines", []), "private": result.get("grid", [])}
     lines = []
     for name, said in _SAID.items():
@@ -287,11 +221,7 @@ def _second(result: Result) -> str:
                 lines.append([method, f"{clip_norm:g}", *each])
     head = ["method", "C", *(f"{name}, epsilon {e:g}" for name in ("TinyViT-5M", "EfficientNet-Lite0")
                              for e in ends)]  # fmt: skip
-    return (
-        "### TinyViT-5M, the paper's backbone, beside EfficientNet-Lite0\n\nNo package index carries "
-        f"TinyViT's weights, so it knows {told} alone. Its head trains as in the grid, one seed.\n\n"
-        + markdown(head, lines)
-    )
+    return markdown(head, lines)
 
 
 def _noise(result: Result) -> str:
@@ -301,7 +231,7 @@ def _noise(result: Result) -> str:
     tenth = rows[0]["tenth_of_1/N"] if rows else 0.0
     head = ["epsilon", f"used: replace, PLD, delta {result['delta']:g}",
             f"delta 1/(10 N) = {tenth:g}", "RDP instead of PLD", "as published: add-remove, RDP"]  # fmt: skip
-    return "### Noise multipliers\n\n" + markdown(head, lines) if rows else ""
+    return markdown(head, lines) if rows else ""
 
 
 def _speed(result: Result) -> str:
@@ -314,18 +244,4 @@ def _speed(result: Result) -> str:
               f"{row['faster']:.1f}x", f"{row['at_most']:.1f}x"] for row in found["rows"]]  # fmt: skip
     head = ["what trains", "input", "parameters", "first pass", "epoch without", "epoch with",
             "the same, plain", "25 epochs", "at most"]  # fmt: skip
-    below = [row for row in found["rows"] if row["at_most"] < _FASTER]
-    said = (
-        "\n\nThe cache takes the frozen part out of every epoch but the first; what trains still costs its "
-        'forward pass, backward pass and norms. "The same, plain" is that part alone, trained by torch '
-        'without a promise on features that are there: "at most" is what the cache would give if privacy '
-        "cost nothing."
-    )
-    if below:
-        said += f" So {_FASTER} times as fast cannot be had for " + " and ".join(
-            f"{row['name']} at {'x'.join(map(str, row['size']))} (at most {row['at_most']:.1f}x, of which "
-            f"{row['faster']:.1f}x are reached)" for row in below
-        ) + ": there the part that trains is too large a share of the model."  # fmt: skip
-    return "### Trunk cache: time of the processor a record and epoch of DP-SGD\n\n" + markdown(
-        head, lines
-    ) + said  # fmt: skip
+    return markdown(head, lines)

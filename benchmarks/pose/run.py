@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from benchmarks.cells import Cells, Row
+from benchmarks.harness.cells import Cells, Row
 from benchmarks.pose.fit import SIZE, People, predict, prepared, score, with_mirror
 from benchmarks.pose.grid import (
     DELTA,
@@ -35,7 +35,7 @@ from benchmarks.pose.grid import (
 )
 from benchmarks.pose.models import RECIPES, Cycle, leeds, public_model, staged, without_promise
 from benchmarks.pose.noise import noises
-from benchmarks.pose.page import HELPED, figures, page, words
+from benchmarks.pose.page import HELPED, figures, tables, terminal
 from benchmarks.pose.pictures import save_pictures
 from benchmarks.pose.speed import speeds
 from benchmarks.pose.subspace import captured
@@ -44,7 +44,7 @@ from sfumato.errors import SfumatoError
 from sfumato.models import PoseNet
 from sfumato.settings import Amount, Count
 
-__all__ = ["figures", "page", "run", "words"]
+__all__ = ["figures", "run", "tables", "terminal"]
 
 STRONG, PAPERS = "efficientnet-lite0", "tiny-vit-5m"
 PARTS = ("baselines", "grid", "fine-tuned", "subspace", "helps", "strategies", "second", "speed")
@@ -52,7 +52,7 @@ PARTS = ("baselines", "grid", "fine-tuned", "subspace", "helps", "strategies", "
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is done: the table, or a look."""
+    """How much is done: the table, or a quick run."""
 
     staged: int = 4800
     share: float = 1.0
@@ -178,12 +178,12 @@ class _Table:
             return whole
         return [one for one in whole if one.epsilon == EPSILONS[-1] and one.clip_norm == 0.1]
 
-    def _done(self, key: str, look: Callable[[], Row]) -> Row | None:
+    def _done(self, key: str, measure: Callable[[], Row]) -> Row | None:
         """A cell that is there, or measured now while there is time."""
         if time.monotonic() > self.deadline and not self.cells.path(key).is_file():
             self.left_out += 1
             return None
-        return self.cells.done(key, look)
+        return self.cells.done(key, measure)
 
     def _cell(self, setting: Setting, backbone: str = STRONG) -> Row | None:
         key = f"{backbone}/{setting.key}"
@@ -194,13 +194,13 @@ class _Table:
         return [row for row in rows if row is not None]
 
     def _before(self, backbone: str) -> list[Row]:
-        def look() -> Row:
+        def measure() -> Row:
             task = self.task(backbone)
             seen = RECIPES[backbone].epochs * self.scale.share * self.scale.staged
             return {"method": "before", "backbone": backbone, "seed": 0, "seen": round(seen),
                     "pck": task.score(copy.deepcopy(task.model))}  # fmt: skip
 
-        row = self._done(f"{backbone}/before", look)
+        row = self._done(f"{backbone}/before", measure)
         return [] if row is None else [row]
 
     def _baselines(self, backbone: str) -> list[Row]:
@@ -238,7 +238,7 @@ class _Table:
         cycle = self.scale.cycles[number]
         before = sum(each.epochs for each in self.scale.cycles[:number])
 
-        def look() -> Row:
+        def measure() -> Row:
             began = time.process_time()
             model = self._after(number, part)
             seconds = time.process_time() - began
@@ -246,7 +246,7 @@ class _Table:
                     "everything": cycle.everything, "seconds_of_processor": seconds,
                     "pck": self.task(STRONG).score(model)}  # fmt: skip
 
-        return self._done(f"{self._named(number)}/part {part}", look)
+        return self._done(f"{self._named(number)}/part {part}", measure)
 
     def _after(self, number: int, part: int) -> PoseNet:
         """The model after a part of a cycle."""

@@ -21,9 +21,9 @@ import torch
 from rich.table import Table
 from torch import Tensor, nn
 
-from benchmarks.figures import Curve, curves
+from benchmarks.harness.figures import Curve, curves
+from benchmarks.harness.markdown import markdown
 from benchmarks.speed.peers import opacus_fine_tuning, opacus_steps
-from benchmarks.summary import markdown
 from sfumato.learn import (
     Route,
     Sgd,
@@ -316,7 +316,7 @@ def _to_fine_tune(preset: str, threads: int) -> tuple[nn.Module, Tensor, Tensor,
     return model, torch.randn(2, 3, 16, 224, 224), torch.randint(CLASSES, (2,)), count
 
 
-def words(result: dict[str, Any]) -> Iterable[Any]:
+def terminal(result: dict[str, Any]) -> Iterable[Any]:
     """Tables for a person."""
     table = Table(title=f"One training step, {result['threads']} threads, best of "
                         f"{result['rounds']} interleaved rounds")  # fmt: skip
@@ -337,10 +337,10 @@ def words(result: dict[str, Any]) -> Iterable[Any]:
         growth.add_row(f"{row['records']:.0f}", f"{row['milliseconds']:.0f}",
                        f"{row['peak_megabytes']:.0f}")  # fmt: skip
     yield growth
-    yield from _fine_tuning_words(result["fine_tuning"])
+    yield from _fine_tuning_lines(result["fine_tuning"])
 
 
-def page(result: dict[str, Any]) -> str:
+def tables(result: dict[str, Any]) -> dict[str, str]:
     steps = [[row["name"], f"{row['ratio']:.2f}"] for row in result["steps"]]
     growth = [
         [f"{row['records']:.0f}", f"{row['milliseconds']:.0f}", f"{row['peak_megabytes']:.0f}"]
@@ -354,18 +354,20 @@ def page(result: dict[str, Any]) -> str:
          f"{row['opacus_peak_megabytes']:.0f}"]
         for row in result["fine_tuning"] if "faster_than_opacus" in row
     ]  # fmt: skip
-    return "\n".join([
-        f"{result['machine']}; {result['threads']} threads, best of {result['rounds']} interleaved rounds in one "
-        f"process. Largest error against a loop over records: {result['largest_error']:.1e}.",
-        "",
-        markdown(["step", "x plain"], steps),
-        "",
-        markdown(["records", "milliseconds", "peak MB"], growth),
-        "",
-        markdown(["fine-tuning MViTv2-S", "trunk cache", "Opacus", "faster", "at most", "peak MB", "Opacus"], tuning),
-        "",
-        "At most: the same cached tail trained without privacy, one forward and one backward pass.",
-    ])  # fmt: skip
+    head = [
+        "fine-tuning MViTv2-S",
+        "trunk cache",
+        "Opacus",
+        "faster",
+        "at most",
+        "peak MB",
+        "Opacus",
+    ]
+    return {
+        "steps": markdown(["step", "x plain"], steps),
+        "growth": markdown(["records", "milliseconds", "peak MB"], growth),
+        "fine-tuning": markdown(head, tuning),
+    }
 
 
 def figures(result: dict[str, Any]) -> dict[str, str]:
@@ -375,7 +377,7 @@ def figures(result: dict[str, Any]) -> dict[str, str]:
     return {"growth": curves("Growth with the batch", "records", "", [time_curve, memory])}
 
 
-def _fine_tuning_words(rows: list[dict[str, Any]]) -> Iterable[Any]:
+def _fine_tuning_lines(rows: list[dict[str, Any]]) -> Iterable[Any]:
     for row in rows:
         yield (f"Fine-tuning MViTv2-S ({row['preset']}, {row['trainable']} parameters), "
                f"{_FINE_TUNED_EPOCHS} epochs of {_FINE_TUNED_CLIPS} clips: trunk cache "

@@ -16,9 +16,10 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks import people
-from benchmarks.cells import Cells
-from benchmarks.people import PREPARE, Size, Task
+from benchmarks.harness.cells import Cells
+from benchmarks.harness.markdown import markdown
+from benchmarks.tasks import action_clips
+from benchmarks.tasks.action_clips import PREPARE, Size, Task
 from sfumato.data import ArrayRecords
 from sfumato.errors import SfumatoError
 from sfumato.learn import (
@@ -47,7 +48,7 @@ def run(
     keep: str | None = None,
 ) -> dict[str, Any]:
     """Every method on every task; each cell is kept below ``keep`` as soon as it is done."""
-    size = people.QUICK if quick else people.WHOLE
+    size = action_clips.QUICK if quick else action_clips.WHOLE
     try:
         budgets = [float(part) for part in str(epsilons).split(",")]
     except ValueError:
@@ -57,7 +58,7 @@ def run(
     if unknown:
         raise SfumatoError(f"Expected methods out of {', '.join(METHODS)}, got {unknown[0]!r}.")
     cells = Cells("train", asdict(size), keep)
-    tasks, notes = people.tasks(size, cells.folder, data, quick)
+    tasks, notes = action_clips.tasks(size, cells.folder, data, quick)
     measured = [
         cell
         for task in tasks
@@ -101,7 +102,7 @@ def _cell(
     task: Task, cells: Cells, method: str, epsilon: float | None, size: Size
 ) -> dict[str, Any]:
     start = time.monotonic()
-    model = people.backbone(task, size, cells.folder)
+    model = action_clips.backbone(task, size, cells.folder)
     task.train_last_layers(model)
     if method == BEFORE:
         plan = plan_for("sgd", records=len(task.private), batch=1, steps=1)
@@ -162,7 +163,7 @@ def _plan(task: Task, method: str, epsilon: float | None, size: Size) -> Plan:
     return plan_for(name, **settings)
 
 
-def words(result: dict[str, Any]) -> Sequence[Any]:
+def terminal(result: dict[str, Any]) -> Sequence[Any]:
     lines: list[Any] = []
     for name, facts in result["people"].items():
         lines.append(f"{name}: {_about(facts)}")
@@ -175,17 +176,14 @@ def words(result: dict[str, Any]) -> Sequence[Any]:
     return [*lines, *result["notes"]]
 
 
-def page(result: dict[str, Any]) -> str:
-    lines = []
-    for name, facts in result["people"].items():
-        lines += [
-            f"| {name} | unit | epsilon | for the record | top-1 | mean class |",
-            "| --- | --- | --: | --: | --: | --: |",
-        ]
-        cells = (cell for cell in result["cells"] if cell["task"] == name)
-        lines += [f"| {' | '.join(columns(cell))} |" for cell in cells]
-        lines += ["", _about(facts), ""]
-    return "\n".join(lines)
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    head = ("method", "unit", "epsilon", "for the record", "top-1", "mean class")
+    return {
+        name: markdown(
+            head, [columns(cell) for cell in result["cells"] if cell["task"] == name], left=2
+        )
+        for name in result["people"]
+    }
 
 
 def _about(facts: dict[str, Any]) -> str:

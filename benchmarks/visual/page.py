@@ -1,4 +1,4 @@
-"""What table ``visual`` shows: for the terminal, as a page of Markdown, and as figures."""
+"""What table ``visual`` shows: for the terminal, as Markdown tables, and as figures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.table import Table as Grid
 
-from benchmarks.figures import Curve, curves
-from benchmarks.summary import markdown, mean_and_error
-from benchmarks.visual.ways import BUDGETS, EPSILONS, GRIDS, USUAL_K, side_of, ways
+from benchmarks.harness.figures import Curve, curves
+from benchmarks.harness.markdown import markdown, mean_and_error
+from benchmarks.visual.ways import BUDGETS, EPSILONS, GRIDS, USUAL_K, ways
 from sfumato.privacy import format_epsilon
 
 # Video-DPRP paper, Table 1: UCF101 tested on raw and on protected; PA-HMDB51 cMAP; VISPR F1.
@@ -76,7 +76,7 @@ def _proved(promise: dict[str, Any] | None) -> str:
     return f"{format_epsilon(promise['epsilon'])} for {promise['unit']}{delta}"
 
 
-def words(result: dict[str, Any]) -> list[Any]:
+def terminal(result: dict[str, Any]) -> list[Any]:
     grid = Grid("in per cent", *COLUMNS, "the paper", box=None, pad_edge=False)
     for name in in_order(result["rows"]):
         shown = (_shown(result["rows"][name], column) for column in COLUMNS.values())
@@ -84,41 +84,43 @@ def words(result: dict[str, Any]) -> list[Any]:
     return [grid, _TERMS, *result["notes"]]
 
 
-def page(result: dict[str, Any]) -> str:
-    staging, rows = result["staging"], result["rows"]
-    raw = rows["raw"][0]
-    lines = [
-        f"Data: {staging['sets']} {'set' if staging['sets'] == 1 else 'sets'} of {staging['clips']} "
-        f"staged clips, each of {staging['actors']} other people in other rooms, {len(staging['actions'])} actions, "
-        f"{staging['frames']} frames of {staging['width']}x{staging['height']}. In per cent; ± is half "
-        "the 95 % interval of the mean over the sets, each with noise of its own. The attacker trains "
-        "and tests on protected clips and is told where people are; it is a perceptron or a ridge "
-        "regression on colours, motion and ImageNet features. The paper's columns are UCF101 (tested "
-        "on raw and on protected), cMAP on PA-HMDB51 and F1 on VISPR, by MViT-B and an attacker "
-        "taught on VISPR: order and direction may be compared, levels may not. *Published* is the "
-        "algorithm as printed, *16 pixels* and *frame* are sound at that unit; what a release really "
-        f"proves follows from its own event. {_TERMS}",
-        "",
-        markdown(
-            ("Table 1", "true epsilon", *COLUMNS, "the paper: raw / protected / cMAP / F1"),
-            [(name, "" if name == "raw" else _proved(result["promises"][name]),
-              *(_shown(rows[name], column) for column in COLUMNS.values()),
-              _paper(PAPER.get(name)))
-             for name in in_order(rows) if result["parts"][name] == "table 1"]
-            + [(name, why, "", "", "", "", _paper(values)) for name, (why, values) in PAPER_ONLY.items()],
-            left=2,
-        ),
-        "",
-        f"Guessing: action {100 / len(staging['actions']):.0f}"
-        + (f", cMAP {100 * raw['cmap_chance']:.0f}." if raw["cmap_chance"] is not None else "."),
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    """Tables 1, 3, 4 and 5 of the paper, and UTD-MHAD where it was measured."""
+    rows = result["rows"]
+    measured: list[Sequence[str]] = [
+        (name, "" if name == "raw" else _proved(result["promises"][name]),
+         *(_shown(rows[name], column) for column in COLUMNS.values()), _paper(PAPER.get(name)))
+        for name in in_order(rows) if result["parts"][name] == "table 1"
     ]  # fmt: skip
-    missing = [way.name for way in ways(64, 64, 8) if way.name not in rows]
-    if missing:
-        lines += ["", f"Rows that this run left out: {'; '.join(missing)}."]
-    lines += _ablations(result)
-    lines += _seconds(result["seconds"])
-    lines += _real(result)
-    return "\n".join([*lines, "", *result["notes"]]).strip() + "\n"
+    measured.append(
+        (
+            "*guessing*",
+            "",
+            *(_guessing(rows["raw"], result["staging"], c) for c in COLUMNS.values()),
+            "",
+        )
+    )
+    not_run = [
+        (name, why, "", "", "", "", _paper(values)) for name, (why, values) in PAPER_ONLY.items()
+    ]
+    head = ("Table 1", "true epsilon", *COLUMNS, "the paper: raw / protected / cMAP / F1")
+    made = {
+        "table-1": markdown(head, [*measured, *not_run], left=2),
+        "seconds": _seconds(result["seconds"]),
+    }
+    return (
+        made
+        | _ablations(result)
+        | ({} if result["real"] is None else {"utd-mhad": _real(result["real"])})
+    )
+
+
+def _guessing(raw: Sequence[dict[str, Any]], data: dict[str, Any], column: str) -> str:
+    if column.startswith("action"):
+        actions = data["actions"]
+        return f"{100 / (actions if isinstance(actions, int) else len(actions)):.0f}"
+    chance = raw[0].get("cmap_chance") if column == "cmap" else None
+    return "" if chance is None else f"{100 * chance:.0f}"
 
 
 def _variant(what: str, how: str, value: str) -> str:
@@ -127,16 +129,8 @@ def _variant(what: str, how: str, value: str) -> str:
     return _USUAL.format(how) if usual else f"{how}, {what} {value}"
 
 
-def _ablations(result: dict[str, Any]) -> list[str]:
-    lines: list[str] = []
-    height, width = result["staging"]["height"], result["staging"]["width"]
-    notes = {
-        "k": "k x 3 numbers a frame out of 320x240x3 in the paper; here the same share of the picture, "
-        + ", ".join(f"{k} as {2 * f'{side_of(k, height, width)}x'}3" for k in GRIDS)
-        + ". Sound: that many low frequencies.",
-        "b": "Sound: a share b of epsilon and delta goes to what is released; the rest went to a "
-        "covariance that no output uses (`docs/soundness.md`), so b = 1 is Table 1.",
-    }
+def _ablations(result: dict[str, Any]) -> dict[str, str]:
+    made = {}
     for number, what, paper in ((3, "k", PAPER_K), (4, "b", PAPER_B)):
         if not any(part == f"table {number}" for part in result["parts"].values()):
             continue
@@ -152,61 +146,42 @@ def _ablations(result: dict[str, Any]) -> list[str]:
             body.append([*line, _paper(published)])
         head = [f"{how}: {each}" if each == "true epsilon" else each for how in ("published", "sound")
                 for each in ("true epsilon", "action on raw", "on protected", "cMAP")]  # fmt: skip
-        lines += ["", markdown((f"Table {number}: {what}", *head, "the paper: action / cMAP"), body),
-                  "", notes[what]]  # fmt: skip
-    return lines
+        head = [f"Table {number}: {what}", *head, "the paper: action / cMAP"]
+        made[f"table-{number}"] = markdown(head, body)
+    return made
 
 
-def _seconds(seconds: dict[str, Any]) -> list[str]:
+def _seconds(seconds: dict[str, Any]) -> str:
     size = "x".join(map(str, seconds["size"]))
     body = []
     for name, paper in PAPER_SECONDS.items():
         mean, error = mean_and_error([{"s": each} for each in seconds["rows"][name]], "s")
         spread = f" ± {error:.1f}" if len(seconds["rows"][name]) > 1 else ""
         body.append((name, f"{mean:.1f}{spread}", f"{paper:.1f}"))
-    return [
-        "",
-        markdown((f"Table 5: seconds for {seconds['frames']} frames of {size}",
-                  "ours (two cores, no GPU)", "the paper (RTX A6000, a video of UCF101)"), body),
-    ]  # fmt: skip
-
-
-def _real(result: dict[str, Any]) -> list[str]:
-    found = result["real"]
-    if found is None:
-        return []
-    size = f"{found['size'][1]}x{found['size'][0]}"
-    several = (
-        f"{found['shares']} disjoint shares of about {found['clips']} clips"
-        if found["shares"] > 1
-        else f"{found['clips']} clips"
+    head = f"Table 5: seconds for {seconds['frames']} frames of {size}"
+    return markdown(
+        (head, "ours (two cores, no GPU)", "the paper (RTX A6000, a video of UCF101)"), body
     )
-    chance = found["rows"]["raw"][0]["cmap_chance"]
-    means = {name: mean_and_error(cells, "cmap")[0] for name, cells in found["rows"].items()}
-    above = [name for name in in_order(means) if means[name] > means["raw"]]
-    told = [
-        f"More of identity than on raw clips: {'; '.join(above)}. A likely reason, not tested: the "
-        "attacker looks at the box around a person, and a random projection puts into it what lies "
-        "outside, such as where they stand; so the row of raw clips is no upper bound."
-    ]
-    return [
-        "",
-        f"UTD-MHAD, depth video (its colour video cannot be had here): {several}, {found['people']} "
-        f"people, {found['actions']} actions, {found['frames']} frames of {size}. Actions are asked "
-        "about people who were never seen; the private attribute is who it is, asked about known "
-        f"people. Guessing: action {100 / found['actions']:.0f}, cMAP "
-        + ("" if chance is None else f"{100 * chance:.0f}")
-        + ". Faces, skeletons and avatars are not run: their finders need colour.",
-        "",
-        markdown(
-            ("UTD-MHAD", "true epsilon", "action on raw", "action on protected", "cMAP of identity", "F1"),
-            [(name, "" if name == "raw" else _proved(found["promises"][name]),
-              *(_shown(found["rows"][name], column) for column in COLUMNS.values()))
-             for name in in_order(found["rows"])],
-            left=2,
-        ),
-        *(["", *told] if above else []),
+
+
+def _real(found: dict[str, Any]) -> str:
+    lines = [
+        (name, "" if name == "raw" else _proved(found["promises"][name]),
+         *(_shown(found["rows"][name], column) for column in COLUMNS.values()))
+        for name in in_order(found["rows"])
     ]  # fmt: skip
+    lines.append(
+        ("*guessing*", "", *(_guessing(found["rows"]["raw"], found, c) for c in COLUMNS.values()))
+    )
+    head = (
+        "UTD-MHAD",
+        "true epsilon",
+        "action on raw",
+        "action on protected",
+        "cMAP of identity",
+        "F1",
+    )
+    return markdown(head, lines, left=2)
 
 
 def figures(result: dict[str, Any]) -> dict[str, str]:

@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 
 from benchmarks.attacks.stage import STAGING, Clips, Truth, released, staged_clips
-from benchmarks.cells import Cells, Row
-from benchmarks.recordings import recordings
+from benchmarks.harness.cells import Cells, Row
+from benchmarks.harness.recordings import recordings
 from benchmarks.visual.depth import FRAMES, SIZE, depth_clips
-from benchmarks.visual.page import figures, page, words
+from benchmarks.visual.page import figures, tables, terminal
 from benchmarks.visual.ways import DELTA, Way, ways
 from sfumato import protect
 from sfumato.audit import Attribute, TopOne, infer, multi_label, views_of
 from sfumato.media import Frame
 from sfumato.settings import Count
 
-__all__ = ["figures", "page", "run", "words"]
+__all__ = ["figures", "run", "tables", "terminal"]
 
 SET = replace(STAGING, clips=144, actors=24, width=64, height=64, seed=51)
 QUICK = replace(SET, clips=48, actors=12, frames=4)
@@ -146,7 +146,7 @@ def _staged(staging: Any, keep: str | None) -> Group:
 
 
 def _real(folder: Path, part: int, parts: int, quick: bool, keep: str | None) -> Group:
-    """A fifth of UTD-MHAD for each of three seeds; 58 clips for a look."""
+    """A fifth of UTD-MHAD for each of three seeds; 58 clips for a quick run."""
     # clips are in order of action, person and trial, 32 an action: an odd step meets everybody
     shares = 15 if quick else max(parts, 5) | 1
     settings = {"depth": [part, shares], "size": SIZE, "version": 2}

@@ -91,15 +91,16 @@ def test_table_keeps_every_row_and_resumes(
         monkeypatch.setattr(pass_, name, refuse)
     assert pass_.run(**asked, minutes=0) == result
 
-    text = pass_.page(result)
+    tables = pass_.tables(result)
+    text = "\n".join(tables.values())
     shown = run["attackers"]["exact"]["activity"]["nag"]
     assert f"{shown:.1f}" in text
     assert "the paper on Motion Sense" in text
-    assert "an attacker with twice the protector's data" in text
+    assert "more-data" in tables
     drawn = pass_.figures(result)
     assert {"motion-sex", "motion-activity", "baselines-sex", "baselines-person"} <= set(drawn)
     assert all(svg.startswith("<?xml") and "</svg>" in svg for svg in drawn.values())
-    assert len(pass_.words(result)) > 3
+    assert len(pass_.terminal(result)) > 3
     json.dumps(result, allow_nan=False)
 
 
@@ -107,7 +108,8 @@ def test_table_says_what_it_cannot_do(tmp_path: Path) -> None:
     nothing = pass_.run()
     assert nothing["cases"] == {}
     assert len(nothing["notes"]) == 3
-    assert "Not run: audio" in pass_.page(nothing)
+    assert any("Not run: audio" in str(line) for line in pass_.terminal(nothing))
+    assert pass_.tables(nothing) == {}
     with pytest.raises(SfumatoError, match="one of the folders audiomnist"):
         pass_.run(data=str(tmp_path))
     with pytest.raises(SfumatoError, match="parts out of speed, goals"):
@@ -166,11 +168,11 @@ def test_ablation_changes_one_setting_at_a_time(
     monkeypatch.setattr(pass_, "QUICK", Effort(steps=2, attack=attack, most_donors=40))
     result = pass_ablation.run(data=str(tmp_path), quick=True, keep=str(tmp_path / "kept"))
     assert len(result["cases"]) == sum(map(len, pass_ablation.GROUPS.values()))
-    text = pass_ablation.page(result)
+    text = "\n".join(pass_ablation.tables(result).values())
     assert all(f"| {label} |" in text for rows in pass_ablation.GROUPS.values() for label in rows)
     assert "55.0 ± 0.7" in text
     assert "</svg>" in pass_ablation.figures(result)["mu"]
-    assert len(pass_ablation.words(result)) == len(pass_ablation.GROUPS)
+    assert len(pass_ablation.terminal(result)) == len(pass_ablation.GROUPS)
     nothing = pass_ablation.run()
     assert nothing["cases"] == {}
     assert nothing["notes"]

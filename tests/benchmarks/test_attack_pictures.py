@@ -73,7 +73,7 @@ def test_only_who_stands_where_somebody_is_counts(
 
 def test_real_skeletons_tell_who_it_is(real_data: Path, tmp_path: Path) -> None:
     from benchmarks.attacks.people import real_lines, real_people
-    from benchmarks.cells import Cells
+    from benchmarks.harness.cells import Cells
 
     (tmp_path / "utd_mhad").symlink_to(real_data / "utd_mhad")
     rows = real_people(Cells("people", {}, str(tmp_path / "keep")), str(tmp_path))

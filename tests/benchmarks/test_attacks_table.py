@@ -64,7 +64,7 @@ def test_cells_are_kept_and_a_new_attack_is_a_column(
     assert raw is not None
     assert hidden is not None
     assert raw["value"] > hidden["value"]
-    assert attacks.words(first)
+    assert attacks.terminal(first)
     with pytest.raises(SfumatoError, match="blur, faces"):
         attacks.run(only="magic", keep=str(kept))
 

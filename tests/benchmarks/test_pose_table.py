@@ -152,26 +152,19 @@ def test_the_page_says_from_numbers_what_holds_and_what_helps() -> None:
                             "faster": 8.7, "at_most": most}
                            for name, most in (("head", 15.7), ("last stage", 4.5))]},
     }  # fmt: skip
-    text = pose.page(result)
+    text = "\n".join(pose.tables(result).values())
     # three seeds are 10, 11, 12: half an interval is 2.5, of a difference 3.5
-    assert "10 of 12 orderings hold" in text
+    assert "10 of 12 orderings of the paper hold in the mean." in pose.terminal(result)
     assert "| head | 8x6 | 1 | 500.0 ms | 4500.0 ms | 500.0 ms | 250.0 ms | 8.7x | 15.7x |" in text
-    assert (
-        "So 8 times as fast cannot be had for last stage at 8x6 (at most 4.5x, of which 8.7x are reached)"
-        in text
-    )
-    assert "projected 2.00 points below dp-sgd at epsilon 0.2, C 1" in text
-    assert "2 of these 2 lie within the 95 % interval" in text
-    assert "| projected - dp-sgd | 0.8 | 1 | -2.0 ± 3.5 | 3 |" in text
-    assert "That is below training on the public view alone (99.0 %)" in text
-    assert "projected 12.0 (C 0.01)" in text
-    # sqrt(10000) x 100 / 100 and sqrt(25) x 100 / 100
-    assert "100.0 C at epsilon 0.2 (5.00 C in the subspace)" in text
-    assert "dp-sgd at epsilon 0.2: better (+2.5 points, of 2 tried)" in text
+    gap = "-2.00 ± 3.51 | does not hold, within the interval | 3 |"
+    assert f"| projected - dp-sgd | 0.8 | 1 | {gap}" in text
+    assert f"| projected - dp-sgd | 0.2 | 1 | {gap}" in text
+    assert "| projected | 12.0 (C 0.01) | 12.0 (C 0.01) |" in text
+    assert "| better | 7.5 | - | - | - |" in text
     assert "| everything | 10,000 | 1 | dp-sgd | 3.0 | 3.0 |" in text
     assert "| feature | 1 | 4.0 | - | 13.0 ± 2.5 | 13.0 ± 2.5 |" in text
-    assert "56.0 % after 6 epochs, 62.0 % after 12 epochs" in text
-    assert "passes 60 %" in text
+    assert "| 6 | 56.0 |" in text
+    assert "| 12 | 62.0 |" in text
 
 
 @pytest.fixture(scope="module")
@@ -217,18 +210,19 @@ def test_cells_promise_what_was_asked_and_are_measured_once(
 
     monkeypatch.setattr(pose, "measure", refuse)
     assert pose.run(**asked) == {**result}
-    text = pose.page(result)
+    text = "\n".join(pose.tables(result).values())
     assert "public view only (psi)" in text
     assert "(82.6)" in text  # the paper's own number beside ours
     (figure,) = pose.figures(result).values()
     assert "public view only" in figure
-    assert len(pose.words(result)) > 1
+    assert len(pose.terminal(result)) > 1
 
 
 def test_without_data_it_says_so_and_wrong_parts_are_named() -> None:
     result = pose.run()
     assert "data=FOLDER" in result["notes"][0]
-    assert "data=FOLDER" in pose.page(result)
+    assert pose.tables(result) == {}
+    assert "data=FOLDER" in pose.terminal(result)[-1]
     assert pose.figures(result) == {}
     with pytest.raises(SfumatoError, match="fine-tuned"):
         pose.run(parts="everything")

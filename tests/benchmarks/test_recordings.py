@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.recordings import recordings
+from benchmarks.harness.recordings import recordings
 from sfumato.errors import SfumatoError
 
 

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import people
 from benchmarks.accounting import run as accounting
-from benchmarks.cells import Cells
 from benchmarks.context import run as context
+from benchmarks.harness.cells import Cells
+from benchmarks.harness.markdown import markdown, mean_and_error, shown
 from benchmarks.maskdp import run as maskdp
-from benchmarks.maskdp.page import ROWS, verdict
+from benchmarks.maskdp.page import ROWS, beside
 from benchmarks.multiclip import run as multiclip
-from benchmarks.staged import backbone as backbones
-from benchmarks.staged import pairs
-from benchmarks.staged import probe as probes
-from benchmarks.staged.backbone import FRAMES, JOINTS, PoseViT
-from benchmarks.summary import markdown, mean_and_error, shown
+from benchmarks.tasks import action_clips
+from benchmarks.tasks import pose_backbone as backbones
+from benchmarks.tasks import staged_pairs as pairs
+from benchmarks.tasks import staged_probe as probes
+from benchmarks.tasks.pose_backbone import FRAMES, JOINTS, PoseViT
 from sfumato import stage
 from sfumato.privacy import format_epsilon
 from sfumato.stage import Staging
@@ -153,7 +153,7 @@ def test_the_published_batch_is_shown_with_its_true_epsilon(masked: dict[str, An
     for cell in masked["published"]:
         assert cell["epsilon"] > cell["asked"]
         true = format_epsilon(cell["epsilon"])
-        assert f"| {cell['asked']:g} | {true} |" in maskdp.page(masked)
+        assert f"| {cell['asked']:g} | {true} |" in maskdp.tables(masked)["published"]
 
 
 def test_unequal_classes_are_unequal() -> None:
@@ -161,7 +161,7 @@ def test_unequal_classes_are_unequal() -> None:
     assert np.bincount(y[maskdp._unequal(y)]).tolist() == [10, 8, 6, 5]
 
 
-def test_the_page_says_where_masks_help_and_where_they_do_not() -> None:
+def test_a_row_says_where_masks_help_and_where_they_do_not() -> None:
     def row(kind: str, method: str, top1: float, seed: int) -> dict[str, Any]:
         return {"kind": kind, "method": method, "asked": 0.5, "top1": top1, "seed": seed}
 
@@ -169,23 +169,19 @@ def test_the_page_says_where_masks_help_and_where_they_do_not() -> None:
     cells += [row("real", "dp-sgd", 0.3 + 0.01 * s, s) for s in range(3)]
     cells += [row("rendered", "dp-sgd", 0.5 + 0.1 * s, s) for s in range(3)]
     cells += [row("rendered", "public-only", 0.9, s) | {"asked": None} for s in range(3)]
-    said = verdict({"cells": cells})
-    assert "Beside DP on real clips, MaskDP on avatars is above at 0.5 (61.0, 31.0)." in said
-    assert "Beside DP on avatars, MaskDP on avatars is not told apart at 0.5 (61.0, 60.0)." in said
-    assert (
-        "Beside the avatars' pixels alone, MaskDP on avatars is below at 0.5 (61.0, 90.0)." in said
-    )
+    result = {"cells": cells}
+    assert beside(result, "real", "dp-sgd", 0.5) == "above (61.0, 31.0)"
+    assert beside(result, "rendered", "dp-sgd", 0.5) == "not told apart (61.0, 60.0)"
+    assert beside(result, "rendered", "public-only", 0.5) == "below (61.0, 90.0)"
 
 
-def test_pages_and_figures_come_from_the_numbers_alone(masked: dict[str, Any]) -> None:
+def test_tables_and_figures_come_from_the_numbers_alone(masked: dict[str, Any]) -> None:
     assert {"accuracy", "classes"} == set(maskdp.figures(masked))
-    assert "the paper, NTU" in maskdp.page(masked)
-    assert len(maskdp.words(masked)) >= 2
-    both = masked | {"i3d": masked | {"scale": {**masked["scale"], "private": 77}}}
-    assert "With I3D, trained on Kinetics-400, in the place of the VideoViT: 77 of" in maskdp.page(
-        both
-    )
-    assert "With I3D" not in maskdp.page(masked)
+    assert "the paper, NTU" in maskdp.tables(masked)["grid"]
+    assert len(maskdp.terminal(masked)) >= 2
+    both = maskdp.tables(masked | {"i3d": masked})
+    assert "the paper, NTU" not in both["i3d"], "the paper has no such row"
+    assert set(both) - set(maskdp.tables(masked)) == {"i3d", "i3d-beside"}
 
 
 def test_context_trains_on_each_kind_and_tests_as_filmed(folder: Path, monkeypatch: Any) -> None:
@@ -195,12 +191,12 @@ def test_context_trains_on_each_kind_and_tests_as_filmed(folder: Path, monkeypat
     assert [cell["kind"] for cell in result["cells"]] == list(context.KINDS)
     real = result["cells"][0]
     assert real["real"] == real["same"]
-    assert "Background alone" in context.page(result)
+    assert "Background alone" in context.tables(result)["kinds"]
     assert "<svg" in context.figures(result)["kinds"]
 
 
 def test_multiclip_rows_state_their_own_units(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(people, "QUICK", people.Size((8, 8, 8), 1, 1, 4))
+    monkeypatch.setattr(action_clips, "QUICK", action_clips.Size((8, 8, 8), 1, 1, 4))
     result = multiclip.run(quick=True, keep=str(tmp_path))
     units = {cell["way"]: cell["unit"] for cell in result["cells"]}
     assert units["DP-SGD"] == units["MultiClip-DP, 3 clips"] == "record"
@@ -208,13 +204,14 @@ def test_multiclip_rows_state_their_own_units(tmp_path: Path, monkeypatch: Any) 
     true = {cell["way"]: cell["epsilon"] for cell in result["cells"]}
     assert true["Video-DPRP, sound"] <= 8
     assert true["Video-DPRP as published"] is None or true["Video-DPRP as published"] > 8
-    assert "UTD-MHAD was not measured" in multiclip.page(result)
+    assert any("UTD-MHAD was not measured" in str(line) for line in multiclip.terminal(result))
+    assert set(multiclip.tables(result)) == {"staged", "staged-gaps"}
     assert set(multiclip.figures(result)) == {"staged"}
 
 
 def test_claims_are_shown_beside_what_is_true(tmp_path: Path) -> None:
     result = accounting.run(quick=True, keep=str(tmp_path))
-    page = accounting.page(result)
+    page = accounting.tables(result)["claims"]
     for row in result["rows"]:
         assert f"| {row['stated']} |" in page
     assert any(row["epsilon"] and row["epsilon"] > 2 * row["claimed"] for row in result["rows"])

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import TABLES, publish
-from benchmarks import all_tables as all_
 from benchmarks.__main__ import app
-from benchmarks.cells import Cells
-from benchmarks.figures import Curve, bars, curves, drawn_from, matrix, same_data
+from benchmarks.harness import all_tables as all_
+from benchmarks.harness.cells import Cells
+from benchmarks.harness.figures import Curve, bars, curves, drawn_from, matrix, same_data
 from sfumato.errors import SfumatoError
 from sfumato.files import OutputExistsError
 
@@ -47,15 +47,15 @@ def test_a_part_that_fails_leaves_nothing(tmp_path):
 
 def _module():
     return SimpleNamespace(
-        page=lambda result: f"value {result['value']}",
+        tables=lambda result: {"values": f"value {result['value']}"},
         figures=lambda result: {"curve": curves("t", "x", "y", [Curve("a", [1, 2], [3, 4])])},
     )
 
 
-def test_numbers_page_and_figures_are_written_together(tmp_path):
+def test_numbers_tables_and_figures_are_written_together(tmp_path):
     publish(_module(), {"value": 7}, tmp_path / "demo.json", force=False)
     assert json.loads((tmp_path / "demo.json").read_text()) == {"value": 7}
-    assert (tmp_path / "demo.md").read_text() == "value 7\n"
+    assert (tmp_path / "demo.md").read_text() == "## values\n\nvalue 7\n"
     assert "<svg" in (tmp_path / "demo-curve.svg").read_text()
 
 
@@ -100,7 +100,7 @@ def test_every_table_loads_and_can_be_shown():
     for name, table in TABLES.items():
         module = table.load()
         assert callable(module.run), name
-        assert callable(module.words), name
+        assert callable(module.terminal), name
 
 
 def test_all_runs_the_tables_asked_for_and_says_which_were_written(tmp_path, monkeypatch):
@@ -200,31 +200,31 @@ def test_the_whole_of_all_takes_what_its_tables_take():
 
 
 def _table(monkeypatch, result):
-    module = SimpleNamespace(run=lambda quick=False: dict(result), words=lambda result: ["said"],
-                             page=lambda result: "page")  # fmt: skip
+    module = SimpleNamespace(run=lambda quick=False: dict(result), terminal=lambda result: ["said"],
+                             tables=lambda result: {"all": "table"})  # fmt: skip
     monkeypatch.setattr(type(TABLES["speed"]), "load", lambda self: module)
 
 
-def test_a_quick_look_says_so_and_never_replaces_a_whole_table(tmp_path, monkeypatch):
+def test_a_quick_run_says_so_and_never_replaces_a_whole_table(tmp_path, monkeypatch):
     _table(monkeypatch, {"value": 1})
-    whole, look = tmp_path / "speed.json", tmp_path / "look.json"
+    whole, short = tmp_path / "speed.json", tmp_path / "short.json"
     assert CliRunner().invoke(app, ["speed", "--out", str(whole)]).exit_code == 0
-    for words in (["--quick"], ["quick=true"]):
-        refused = CliRunner().invoke(app, ["speed", *words, "--out", str(whole), "--force"])
-        assert isinstance(refused.exception, SfumatoError), words
-        told = CliRunner().invoke(app, ["speed", *words, "--out", str(look), "--force"])
+    for options in (["--quick"], ["quick=true"]):
+        refused = CliRunner().invoke(app, ["speed", *options, "--out", str(whole), "--force"])
+        assert isinstance(refused.exception, SfumatoError), options
+        told = CliRunner().invoke(app, ["speed", *options, "--out", str(short), "--force"])
         assert told.exit_code == 0
-        assert "A quick look" in told.output
-        assert "A quick look" in look.with_suffix(".md").read_text()
-        assert json.loads(look.read_text())["quick"] is True
+        assert "A quick run" in told.output
+        assert "A quick run" in short.with_suffix(".md").read_text()
+        assert json.loads(short.read_text())["quick"] is True
     assert json.loads(whole.read_text()) == {"value": 1}
-    assert whole.with_suffix(".md").read_text() == "page\n"
-    # a whole table may replace a look
-    assert CliRunner().invoke(app, ["speed", "--out", str(look), "--force"]).exit_code == 0
-    assert json.loads(look.read_text()) == {"value": 1}
+    assert whole.with_suffix(".md").read_text() == "## all\n\ntable\n"
+    # a whole table may replace a quick run
+    assert CliRunner().invoke(app, ["speed", "--out", str(short), "--force"]).exit_code == 0
+    assert json.loads(short.read_text()) == {"value": 1}
 
 
 def test_quick_options_are_options_of_their_tables():
     for name, table in TABLES.items():
         known = inspect.signature(table.load().run).parameters
-        assert {option.partition("=")[0] for option in table.look} <= set(known), name
+        assert {option.partition("=")[0] for option in table.quick} <= set(known), name

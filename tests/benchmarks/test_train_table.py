@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import people
+from benchmarks.tasks import action_clips
 from benchmarks.train import run as table
 from sfumato.data import UtdMhad
 from sfumato.data._problems import Problems
@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("train")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(people, "QUICK", people.Size((10, 16, 8), 2, 2, 4))
+        patch.setattr(action_clips, "QUICK", action_clips.Size((10, 16, 8), 2, 2, 4))
         return folder, table.run(quick=True, keep=str(folder))
 
 
@@ -43,19 +43,19 @@ def test_every_method_has_a_cell_with_scores_and_its_promise(made: Any) -> None:
     assert cells["public-only, pixels"]["epsilon"] == 0
     assert cells["public-only, pixels"]["record_epsilon"] == "inf"
     assert cells["person-dp-sgd"]["unit"].startswith("person")
-    assert len(list(table.words(made[1]))) == 3
+    assert len(list(table.terminal(made[1]))) == 3
 
 
 def test_a_stopped_table_goes_on_where_it_was(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, first = made
-    monkeypatch.setattr(people, "QUICK", people.Size((10, 16, 8), 2, 2, 4))
+    monkeypatch.setattr(action_clips, "QUICK", action_clips.Size((10, 16, 8), 2, 2, 4))
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("something was trained or staged again")
 
     monkeypatch.setattr(table, "train", refuse)
-    monkeypatch.setattr(people, "staged", refuse)
-    monkeypatch.setattr(people, "train", refuse)
+    monkeypatch.setattr(action_clips, "staged", refuse)
+    monkeypatch.setattr(action_clips, "train", refuse)
     assert table.run(quick=True, keep=str(folder)) == first
 
 
@@ -66,8 +66,8 @@ def test_groups_of_depth_clips_share_nobody_and_one_mask(
     keys = [(action, subject, 1) for action in (1, 2) for subject in range(1, 9)]
     pixels = [rng.integers(0, 256, (20, 120, 160)).astype(np.uint8) for _ in keys]
     found = UtdMhad(keys, lambda index: pixels[index], "depth", Problems())
-    monkeypatch.setattr(people, "utd_mhad", lambda *_: found)
-    task = people.depth_task(str(tmp_path), quick=False)
+    monkeypatch.setattr(action_clips, "utd_mhad", lambda *_: found)
+    task = action_clips.depth_task(str(tmp_path), quick=False)
     groups = [task.public, task.private, task.held_out]
     owners = [{name for names in group.owners or () for name in names} for group in groups]
     assert sum(map(len, owners)) == len(set.union(*owners)) == 8

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.attacks.stage import Truth
-from benchmarks.cells import Cells
+from benchmarks.harness.cells import Cells
 from benchmarks.visual import page as shown
 from benchmarks.visual import run as visual
 from benchmarks.visual.depth import FRAMES, SIZE, depth_clips
@@ -44,7 +44,7 @@ def made_up() -> dict[str, Any]:
 def test_every_row_of_the_paper_has_one_of_ours() -> None:
     names = {"raw", *(way.name for way in ways(*SIZES[0]))}
     assert set(shown.PAPER) <= names
-    page = shown.page(made_up())
+    page = "\n".join(shown.tables(made_up()).values())
     for k in shown.PAPER_K:
         assert f"| {k} |" in page
     for b in shown.PAPER_B:
@@ -67,7 +67,7 @@ def test_every_value_of_k_and_b_is_measured_as_published_and_sound() -> None:
 def test_rows_stand_in_the_order_of_the_table_whatever_the_order_of_the_file() -> None:
     result = made_up()
     mixed = result | {"rows": dict(sorted(result["rows"].items()))}
-    assert shown.page(mixed) == shown.page(result)
+    assert shown.tables(mixed) == shown.tables(result)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -106,7 +106,7 @@ def test_figures_are_drawn_with_intervals() -> None:
     for text in found.values():
         ElementTree.fromstring(text)
         assert "LineCollection" in text, "no error bars"
-    assert shown.words(made_up())
+    assert shown.terminal(made_up())
 
 
 def test_a_group_that_is_measured_is_not_looked_at_again(tmp_path: Path) -> None:

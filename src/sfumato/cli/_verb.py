@@ -78,7 +78,11 @@ def verbs(help: str = "", *examples: str, **more: Any) -> typer.Typer:
 
 
 def verb(
-    app: typer.Typer, *examples: str, name: str | None = None, hidden: bool = False
+    app: typer.Typer,
+    *examples: str,
+    name: str | None = None,
+    help: str | None = None,
+    hidden: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a command with examples for its help and the shared options that it names."""
 
@@ -90,7 +94,7 @@ def verb(
             if each.kind is each.KEYWORD_ONLY and each.name not in given
         ]
         function.__kwdefaults__ = given | {each: SHARED[each] for each in wanted}
-        app.command(name, cls=Verb, epilog="\n".join(examples), hidden=hidden)(function)
+        app.command(name, cls=Verb, help=help, epilog="\n".join(examples), hidden=hidden)(function)
         return function
 
     return register

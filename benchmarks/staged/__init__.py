@@ -1,1 +1,0 @@
-"""Staged people that several tables share."""

@@ -1,0 +1,1 @@
+"""Tasks that several tables train and test on."""
