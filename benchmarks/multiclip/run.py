@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from rich.table import Table
 
-from benchmarks import people
+from benchmarks import training_tasks
 from benchmarks.cells import Cells, Row
 from benchmarks.figures import Curve, curves
-from benchmarks.people import PREPARE, Size, Task
 from benchmarks.summary import markdown, mean_and_error, shown
+from benchmarks.training_tasks import PREPARE, Size, Task
 from sfumato import protect
 from sfumato.data import ArrayRecords
 from sfumato.learn import Adam, Plan, plan_for, train
@@ -64,9 +64,9 @@ def run(
     *, data: str | None = None, quick: bool = False, seeds: Count = 3, keep: str | None = None
 ) -> dict[str, Any]:
     """Every row on staged clips, and on UTD-MHAD depth clips where ``data`` points to them."""
-    size = people.QUICK if quick else people.WHOLE
+    size = training_tasks.QUICK if quick else training_tasks.WHOLE
     cells = Cells("multiclip", {**asdict(size), "delta": DELTA, "share": _SHARE}, keep)
-    tasks, notes = people.tasks(size, cells.folder, data, quick)
+    tasks, notes = training_tasks.tasks(size, cells.folder, data, quick)
     budgets = EPSILONS[-1:] if quick else EPSILONS
     grid = [(FREE, math.inf), *((way, epsilon) for way in WAYS for epsilon in budgets)]
     rounds = range(1 if quick else seeds)
@@ -90,7 +90,7 @@ def run(
 
 def _start(task: Task, cells: Cells, size: Size) -> Row:
     """What the backbone knows before it sees anybody private."""
-    model = people.backbone(task, size, cells.folder).eval()
+    model = training_tasks.backbone(task, size, cells.folder).eval()
     with torch.no_grad():
         scores = model(torch.stack([PREPARE(x, 1) for x in task.held_out.x]))
     right = scores.argmax(1).numpy() == task.held_out.y
@@ -99,7 +99,7 @@ def _start(task: Task, cells: Cells, size: Size) -> Row:
 
 
 def _cell(task: Task, cells: Cells, way: str, epsilon: float, seed: int, size: Size) -> Row:
-    model = people.backbone(task, size, cells.folder)
+    model = training_tasks.backbone(task, size, cells.folder)
     task.train_last_layers(model)
     how, records = WAYS.get(way, Way()), task.private
     promise: Guarantee | None = None
@@ -294,7 +294,7 @@ def figures(result: dict[str, Any]) -> dict[str, str]:
             _short(way): 100 * mean_and_error([c for c in cells if c["way"] == way], "top1")[0]
             for way in (FREE, START)
         }
-        name = "staged" if task == people.STAGED else "depth"
+        name = "staged" if task == training_tasks.STAGED else "depth"
         title = f"{task}; (3): three clips a recording"
         drawn[name] = curves(title, "claimed epsilon", "top-1, %", lines, levels=levels)
     return drawn

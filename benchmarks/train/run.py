@@ -16,9 +16,9 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks import people
+from benchmarks import training_tasks
 from benchmarks.cells import Cells
-from benchmarks.people import PREPARE, Size, Task
+from benchmarks.training_tasks import PREPARE, Size, Task
 from sfumato.data import ArrayRecords
 from sfumato.errors import SfumatoError
 from sfumato.learn import (
@@ -47,7 +47,7 @@ def run(
     keep: str | None = None,
 ) -> dict[str, Any]:
     """Every method on every task; each cell is kept below ``keep`` as soon as it is done."""
-    size = people.QUICK if quick else people.WHOLE
+    size = training_tasks.QUICK if quick else training_tasks.WHOLE
     try:
         budgets = [float(part) for part in str(epsilons).split(",")]
     except ValueError:
@@ -57,7 +57,7 @@ def run(
     if unknown:
         raise SfumatoError(f"Expected methods out of {', '.join(METHODS)}, got {unknown[0]!r}.")
     cells = Cells("train", asdict(size), keep)
-    tasks, notes = people.tasks(size, cells.folder, data, quick)
+    tasks, notes = training_tasks.tasks(size, cells.folder, data, quick)
     measured = [
         cell
         for task in tasks
@@ -101,7 +101,7 @@ def _cell(
     task: Task, cells: Cells, method: str, epsilon: float | None, size: Size
 ) -> dict[str, Any]:
     start = time.monotonic()
-    model = people.backbone(task, size, cells.folder)
+    model = training_tasks.backbone(task, size, cells.folder)
     task.train_last_layers(model)
     if method == BEFORE:
         plan = plan_for("sgd", records=len(task.private), batch=1, steps=1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import people
+from benchmarks import training_tasks
 from benchmarks.accounting import run as accounting
 from benchmarks.cells import Cells
 from benchmarks.context import run as context
@@ -200,7 +200,7 @@ def test_context_trains_on_each_kind_and_tests_as_filmed(folder: Path, monkeypat
 
 
 def test_multiclip_rows_state_their_own_units(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(people, "QUICK", people.Size((8, 8, 8), 1, 1, 4))
+    monkeypatch.setattr(training_tasks, "QUICK", training_tasks.Size((8, 8, 8), 1, 1, 4))
     result = multiclip.run(quick=True, keep=str(tmp_path))
     units = {cell["way"]: cell["unit"] for cell in result["cells"]}
     assert units["DP-SGD"] == units["MultiClip-DP, 3 clips"] == "record"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import people
+from benchmarks import training_tasks
 from benchmarks.train import run as table
 from sfumato.data import UtdMhad
 from sfumato.data._problems import Problems
@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("train")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(people, "QUICK", people.Size((10, 16, 8), 2, 2, 4))
+        patch.setattr(training_tasks, "QUICK", training_tasks.Size((10, 16, 8), 2, 2, 4))
         return folder, table.run(quick=True, keep=str(folder))
 
 
@@ -48,14 +48,14 @@ def test_every_method_has_a_cell_with_scores_and_its_promise(made: Any) -> None:
 
 def test_a_stopped_table_goes_on_where_it_was(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, first = made
-    monkeypatch.setattr(people, "QUICK", people.Size((10, 16, 8), 2, 2, 4))
+    monkeypatch.setattr(training_tasks, "QUICK", training_tasks.Size((10, 16, 8), 2, 2, 4))
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("something was trained or staged again")
 
     monkeypatch.setattr(table, "train", refuse)
-    monkeypatch.setattr(people, "staged", refuse)
-    monkeypatch.setattr(people, "train", refuse)
+    monkeypatch.setattr(training_tasks, "staged", refuse)
+    monkeypatch.setattr(training_tasks, "train", refuse)
     assert table.run(quick=True, keep=str(folder)) == first
 
 
@@ -66,8 +66,8 @@ def test_groups_of_depth_clips_share_nobody_and_one_mask(
     keys = [(action, subject, 1) for action in (1, 2) for subject in range(1, 9)]
     pixels = [rng.integers(0, 256, (20, 120, 160)).astype(np.uint8) for _ in keys]
     found = UtdMhad(keys, lambda index: pixels[index], "depth", Problems())
-    monkeypatch.setattr(people, "utd_mhad", lambda *_: found)
-    task = people.depth_task(str(tmp_path), quick=False)
+    monkeypatch.setattr(training_tasks, "utd_mhad", lambda *_: found)
+    task = training_tasks.depth_task(str(tmp_path), quick=False)
     groups = [task.public, task.private, task.held_out]
     owners = [{name for names in group.owners or () for name in names} for group in groups]
     assert sum(map(len, owners)) == len(set.union(*owners)) == 8
