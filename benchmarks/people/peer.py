@@ -1,0 +1,89 @@
+"""deface on the same clips: heads that it leaves open, and both speeds one after the other."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.people.clip_measures import judged_points, pairs
+from benchmarks.people.covers import changed, codec_noise
+from benchmarks.people.labels import LabelledClip
+from benchmarks.people.releases import DEFAULT, released
+from benchmarks.protect.run import deface_seconds, first_frame
+from sfumato.errors import SfumatoError
+
+# The peer decodes with other rounding than we do, so even its lossless file differs a little everywhere.
+_LOSSLESS = '{"codec": "ffv1", "pixelformat": "bgr0"}'
+
+
+def peer_row(work: Path, clip: LabelledClip, source: Path, command: str) -> dict[str, Any]:
+    """Frames a second of both, as they come and without their start, and the peer's open heads."""
+    work.mkdir(parents=True, exist_ok=True)
+    short = first_frame(source, work / "first.mp4")
+    ours = released(work, source.parent, source.name, "blur", DEFAULT)
+    begun = released(work, work, short.name, "blur", DEFAULT)
+    if "refused" in ours or "refused" in begun:
+        return {"refused": ours.get("refused", begun.get("refused"))}
+    used = _children()
+    seconds = deface_seconds(command, source, work / "deface.mp4")
+    used, start = _children() - used, deface_seconds(command, short, work / "deface-first.mp4")
+    if isinstance(seconds, str) or isinstance(start, str):
+        return {"refused": str(seconds)}
+    return {
+        "frames": ours["frames"],
+        "ours": {"seconds": ours["seconds"], "start": begun["seconds"],
+                 "processor_seconds": ours["processor_seconds"]},
+        "deface": {"seconds": seconds, "start": start, "processor_seconds": used},
+        "points": _open_heads(work, clip, source, command),
+    }  # fmt: skip
+
+
+def _open_heads(
+    work: Path, clip: LabelledClip, source: Path, command: str
+) -> list[dict[str, Any]] | None:
+    """Labelled heads in the peer's lossless file; None if its frames are not those of the original."""
+    labels = {frame.number: frame for frame in clip.frames}
+    points = []
+    try:
+        noise = _rounding(work, command)
+        target = _lossless(command, source, work / "deface.mkv")
+        for number, (before, after) in enumerate(pairs(source, target)):
+            if number in labels:
+                mask = changed(before, after, noise)
+                points += judged_points(labels[number], before, mask, ("head",))
+    except SfumatoError:
+        return None
+    return points
+
+
+def _rounding(work: Path, command: str) -> float:
+    """By how much a picture that the peer only reads and writes differs from ours."""
+    source = work / "first.mp4"
+    same = _lossless(command, source, work / "deface-same.mkv", "--replacewith", "none")
+    before, after = next(pairs(source, same))
+    return codec_noise(before, after, np.ones(before.shape[:2], bool))
+
+
+def _lossless(command: str, source: Path, target: Path, *options: str) -> Path:
+    done = subprocess.run(
+        [command, str(source), "-o", str(target), "--ffmpeg-config", _LOSSLESS, *options],
+        capture_output=True, timeout=3600, check=False,
+    )  # fmt: skip
+    if done.returncode or not target.is_file():
+        raise SfumatoError(f"Expected {target.name} of the peer, got none.")
+    return target
+
+
+def _children() -> float:
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+def rate(row: dict[str, Any], who: str) -> float:
+    """Frames a second once it runs: the first frame's time is taken off."""
+    spent = row[who]["seconds"] - row[who]["start"]
+    return float((row["frames"] - 1) / max(spent, 1e-3))
