@@ -12,14 +12,12 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 from rich.table import Table
 
 from benchmarks.cells import Cells
-from benchmarks.hiding import face_misses as _face_misses
 from benchmarks.hiding import hidden_clips as _hidden_clips
 from benchmarks.hiding import memory as _hiding_memory
 from benchmarks.hiding import staged_covers as _staged_covers
@@ -42,13 +40,11 @@ def run(
     step: Count = 1,
     staged: Count = 6,
     memory: bool = True,
-    misses: Annotated[int, Field(ge=0, le=10**6)] = 0,
     finished: bool = False,
     quick: bool = False,
 ) -> dict[str, Any]:
     """Every ``step``-th clip of the folders ``data`` (separated by commas); ``work`` keeps outputs and
-    single results, without it single results are kept in the cache. ``staged`` clips are made for the truth. ``misses=n`` also counts, on every n-th of
-    the clips, the faces that are left open when not every frame is looked at. ``finished`` shows what former
+    single results, without it single results are kept in the cache. ``staged`` clips are made for the truth. ``finished`` shows what former
     runs left in ``work``, without going on. ``quick`` takes few of everything.
     """
     if quick:
@@ -74,9 +70,6 @@ def run(
             "staged": _once(kept, f"staged-{staged}", lambda: _staged_covers.run(staged)),
             "memory": _once(kept, "memory", lambda: _hiding_memory.run(Path(folder), sizes))
             if memory
-            else [],
-            "misses": _once(kept, "misses", lambda: _face_misses.misses(clips[::misses]))
-            if misses
             else [],
         }
 
@@ -158,7 +151,7 @@ def _totals(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def page(result: dict[str, Any]) -> str:
-    """The Markdown of the table: totals over all clips, staged truth, memory, misses."""
+    """The Markdown of the table: totals over all clips, staged truth, memory."""
     lines: list[str] = []
     rows = list(totals(result["clips"]))
     if rows:
@@ -186,8 +179,3 @@ def _rest(result: dict[str, Any]) -> Iterator[str]:
         )
     for row in result["memory"]:
         yield f"Peak memory at {row['frames']} frames: {row['peak_bytes'] / 2**20:.0f} MB."
-    for row in result["misses"]:
-        yield (
-            f"A strong look on every {row['every']}. frame, glances between: "
-            f"{'yes' if row['glances'] else 'no'}: {row['open']} of {row['boxes']} faces left open."
-        )
