@@ -128,24 +128,20 @@ class PersonTracker:
             self._forget()
 
     def _associate(self, found: list[Sighting]) -> None:
-        from scipy.optimize import linear_sum_assignment
-
         index = self._newest
-        costs = np.full((len(self._tracks), len(found)), 1e6)
+        pairs: list[tuple[float, int, int]] = []
         for row, track in enumerate(self._tracks):
-            if index - track.last > self.lookahead:
-                continue
-            gate = min(_GATE + _GATE_PER_FRAME * (index - track.last), _WIDEST_GATE)
-            for column, one in enumerate(found):
-                cost = _mismatch(track, one, index)
-                if cost <= gate:
-                    costs[row, column] = cost
-        taken = set()
-        for row, column in zip(*linear_sum_assignment(costs), strict=True):
-            if costs[row, column] < 1e6:
-                track, one = self._tracks[row], found[column]
-                track.add(index, _continued(track.sightings[track.last], one))
-                taken.add(int(column))
+            if index - track.last <= self.lookahead:
+                gate = min(_GATE + _GATE_PER_FRAME * (index - track.last), _WIDEST_GATE)
+                costs = [(_mismatch(track, one, index), row, i) for i, one in enumerate(found)]
+                pairs += [pair for pair in costs if pair[0] <= gate]
+        rows, taken = set[int](), set[int]()
+        for _, row, column in sorted(pairs):  # the best fit first
+            if row not in rows and column not in taken:
+                track = self._tracks[row]
+                track.add(index, _continued(track.sightings[track.last], found[column]))
+                rows.add(row)
+                taken.add(column)
         for column, one in enumerate(found):
             if column not in taken and not one.faint:
                 self._begin(one)
