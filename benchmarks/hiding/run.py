@@ -12,15 +12,13 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 from rich.table import Table
 
 from benchmarks.harness.cells import Cells
 from benchmarks.harness.markdown import markdown
-from benchmarks.hiding import face_misses as _face_misses
 from benchmarks.hiding import hidden_clips as _hidden_clips
 from benchmarks.hiding import memory as _hiding_memory
 from benchmarks.hiding import staged_covers as _staged_covers
@@ -43,14 +41,13 @@ def run(
     step: Count = 1,
     staged: Count = 6,
     memory: bool = True,
-    misses: Annotated[int, Field(ge=0, le=10**6)] = 0,
     finished: bool = False,
     quick: bool = False,
 ) -> dict[str, Any]:
     """Every ``step``-th clip of the folders ``data`` (separated by commas); ``work`` keeps outputs and
-    single results, without it single results are kept in the cache. ``staged`` clips are made for the truth. ``misses=n`` also counts, on every n-th of
-    the clips, the faces that are missed when the full detection does not run on every frame. ``finished`` shows what former
-    runs left in ``work``, and measures nothing. ``quick`` takes few of everything.
+    single results, without it single results are kept in the cache. ``staged`` clips are made for the
+    truth. ``finished`` shows what former runs left in ``work``, and measures nothing. ``quick`` takes
+    few of everything.
     """
     if quick:
         staged = min(staged, 1)
@@ -75,9 +72,6 @@ def run(
             "staged": _once(kept, f"staged-{staged}", lambda: _staged_covers.run(staged)),
             "memory": _once(kept, "memory", lambda: _hiding_memory.run(Path(folder), sizes))
             if memory
-            else [],
-            "misses": _once(kept, "misses", lambda: _face_misses.misses(clips[::misses]))
-            if misses
             else [],
         }
 
@@ -159,7 +153,7 @@ def _totals(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def tables(result: dict[str, Any]) -> dict[str, str]:
-    """Totals over all clips, staged truth, memory, and detecting on fewer frames."""
+    """Totals over all clips, staged truth, memory."""
     per_cent = "{:.1%}".format
     made = {
         "clips": markdown(
@@ -178,18 +172,8 @@ def tables(result: dict[str, Any]) -> dict[str, str]:
             ("frames", "peak memory"),
             [(str(row["frames"]), f"{row['peak_bytes'] / 2**20:.0f} MB") for row in result["memory"]],
         ),
-        "misses": markdown(
-            ("full detection", "fast detector on the frames between", "faces", "missed"),
-            [(_every(row["every"]), "yes" if row["glances"] else "no", str(row["boxes"]), str(row["open"]))
-             for row in result["misses"]], left=2,
-        ),
     }  # fmt: skip
-    filled = {"staged": result["staged"], "memory": result["memory"], "misses": result["misses"]}
-    return {name: table for name, table in made.items() if filled.get(name, result["clips"])}
-
-
-def _every(step: int) -> str:
-    return "every frame" if step == 1 else f"every {step} frames"
+    return {name: table for name, table in made.items() if result[name]}
 
 
 def _rest(result: dict[str, Any]) -> Iterator[str]:
@@ -201,9 +185,3 @@ def _rest(result: dict[str, Any]) -> Iterator[str]:
         )
     for row in result["memory"]:
         yield f"Peak memory at {row['frames']} frames: {row['peak_bytes'] / 2**20:.0f} MB."
-    for row in result["misses"]:
-        yield (
-            f"Full detection on {_every(row['every'])}, "
-            f"{'the fast detector' if row['glances'] else 'no detector'} on the frames between: "
-            f"{row['open']} of {row['boxes']} faces missed."
-        )

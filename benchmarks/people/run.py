@@ -18,6 +18,7 @@ from pydantic import Field
 from rich.table import Table
 
 from benchmarks.harness.cells import Cells, Row, bench_folder
+from benchmarks.harness.recordings import recordings
 from benchmarks.people import page as _page
 from benchmarks.people.clip_measures import PARTS, WHOLE, default_codec, measured
 from benchmarks.people.identity import identity_switches
@@ -26,7 +27,6 @@ from benchmarks.people.peer import peer_row
 from benchmarks.people.releases import DEFAULT, LOSSLESS, METHODS, released
 from benchmarks.people.sheets import write_sheet
 from benchmarks.people.staged_people import staged_row
-from benchmarks.harness.recordings import recordings
 from sfumato.errors import SfumatoError
 from sfumato.settings import Count
 

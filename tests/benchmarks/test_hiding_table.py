@@ -68,7 +68,7 @@ def test_rows_are_kept_and_read(clips: Path, tmp_path: Path) -> None:
     looks = OneFace.looks
     assert hiding.run(**options)["clips"] == rows
     assert OneFace.looks == looks, "nothing is measured twice"
-    shown = hiding.tables({"clips": rows, "staged": [], "memory": [], "misses": []})
+    shown = hiding.tables({"clips": rows, "staged": [], "memory": []})
     assert set(shown) == {"clips"}
     assert "| `blur` | 1 | 0 | 12 | 0 | 0 |" in shown["clips"]
     kept = json.loads((tmp_path / "work" / "blur-a.json").read_text())

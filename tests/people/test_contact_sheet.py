@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import SfumatoError
-from sfumato.people import Box, ContactSheet, TrackedBox, TrackedBoxes, contact_sheet, draw
+from sfumato.people import Box, ContactSheet, People, by_hand, contact_sheet, draw
 
 
 @pytest.mark.parametrize("length", [1, 5, 12, 13, 100, 777])
@@ -36,12 +36,12 @@ def test_memory_is_bounded() -> None:
 
 def test_boxes_are_drawn_and_blank_frames_are_black(frames) -> None:  # type: ignore[no-untyped-def]
     image = np.full((240, 320, 3), 90, dtype=np.uint8)
-    box = TrackedBox(Box(50, 50, 100, 100), 0, "seen")
-    shown = draw(image, TrackedBoxes(0, (box,)))
-    assert (shown[50, 60:90] == (0, 200, 0)).all()
+    box = by_hand(Box(50, 50, 100, 100), (240, 320))
+    shown = draw(image, People([box]))
+    assert (shown[50, 60:90] == (0, 120, 255)).all()
     assert (image == 90).all(), "the picture itself must stay as it was"
-    assert not draw(image, TrackedBoxes(0, (box,), blank=True)).any()
-    sheet = contact_sheet((frame, TrackedBoxes(i, (box,))) for i, frame in enumerate(frames(5)))
+    assert not draw(image, People([box], blank=True)).any()
+    sheet = contact_sheet((frame, People([box], i)) for i, frame in enumerate(frames(5)))
     assert sheet.ndim == 3
 
 

@@ -17,10 +17,10 @@ from sfumato.people import (
     Box,
     CocoWriter,
     MaskVideoWriter,
-    TrackedBox,
-    TrackedBoxes,
-    TrackedMask,
+    People,
+    Person,
     box_mask,
+    everybody,
     read_coco,
     read_mask_video,
 )
@@ -30,10 +30,15 @@ WIDTH, HEIGHT = 320, 240
 INFO = VideoInfo(WIDTH, HEIGHT, Fraction(30), Fraction(1, 30))
 
 
-def _boxes(index: int) -> TrackedBoxes:
-    a = TrackedBox(Box(10.25 + index, 20, 40, 60.5, 0.75), 3, "seen")
-    b = TrackedBox(Box(100, 50, 130, 90, 0.4), 7, "held")
-    return TrackedBoxes(index, (a, b) if index != 2 else (), blank=index == 4)
+def _person(head: Box, track: int, evidence: str) -> Person:
+    nothing = np.zeros((17, 3), np.float32)
+    return Person(track, head.scale(4), nothing, head, evidence, (HEIGHT, WIDTH))
+
+
+def _boxes(index: int) -> People:
+    a = _person(Box(10.25 + index, 20, 40, 60.5, 0.75), 3, "movenet+centernet")
+    b = _person(Box(100, 50, 130, 90, 0.4), 7, "held")
+    return People((a, b) if index != 2 else (), index, blank=index == 4)
 
 
 def _export(path: Path, count: int = 6) -> dict:  # type: ignore[type-arg]
@@ -46,13 +51,13 @@ def _export(path: Path, count: int = 6) -> dict:  # type: ignore[type-arg]
 
 def test_boxes_come_back_as_they_left(tmp_path: Path, frames) -> None:  # type: ignore[no-untyped-def]
     _export(tmp_path / "boxes.json")
-    back = [found for _, found in read_coco(tmp_path / "boxes.json").boxes(frames(6))]
+    back = [found for _, found in read_coco(tmp_path / "boxes.json").people(frames(6))]
     assert len(back) == 6
     for i, found in enumerate(back):
         expected = _boxes(i)
         assert found.blank == expected.blank
-        assert [one.track for one in found.tracked] == [one.track for one in expected.tracked]
-        for one, original in zip(found.boxes, expected.boxes, strict=True):
+        assert [one.track for one in found] == [one.track for one in expected]
+        for one, original in zip(found.heads(), expected.heads(), strict=True):
             corners = (original.x0, original.y0, original.x1, original.y1, original.score)
             assert (one.x0, one.y0, one.x1, one.y1, one.score) == pytest.approx(corners)
 
@@ -76,15 +81,15 @@ def test_correction_by_hand_is_taken_over(tmp_path: Path, frames) -> None:  # ty
         {"id": 99, "image_id": 3, "category_id": 1, "bbox": [1, 2, 3, 4]}
     )
     (tmp_path / "corrected.json").write_text(json.dumps(document))
-    back = [found for _, found in read_coco(tmp_path / "corrected.json").boxes(frames(6))]
-    assert (back[0].boxes[0].x1, back[0].boxes[0].y1) == (5, 5)
-    assert len(back[2].boxes) == 1
+    back = [found for _, found in read_coco(tmp_path / "corrected.json").people(frames(6))]
+    assert (back[0].heads()[0].x1, back[0].heads()[0].y1) == (5, 5)
+    assert len(back[2]) == 1
 
 
 def test_video_longer_than_its_annotations_is_refused(tmp_path: Path, frames) -> None:  # type: ignore[no-untyped-def]
     _export(tmp_path / "boxes.json", 5)
     with pytest.raises(SfumatoError, match="for frame 5"):
-        list(read_coco(tmp_path / "boxes.json").boxes(frames(6)))
+        list(read_coco(tmp_path / "boxes.json").people(frames(6)))
 
 
 @pytest.mark.parametrize(
@@ -135,10 +140,10 @@ def test_masks_come_back_through_coco(tmp_path: Path, frames) -> None:  # type: 
     masks = [box_mask([Box(10 + i, 20, 60, 90)], WIDTH, HEIGHT) for i in range(4)]
     writer = CocoWriter(WIDTH, HEIGHT, "person")
     for i, mask in enumerate(masks):
-        writer.add(TrackedMask(i, mask, "seen"))
+        writer.add(everybody(mask, i))
     writer.write(tmp_path / "masks.json")
-    for i, (_, found) in enumerate(read_coco(tmp_path / "masks.json").masks(frames(4))):
-        np.testing.assert_array_equal(found.mask, masks[i])
+    for i, (_, found) in enumerate(read_coco(tmp_path / "masks.json").people(frames(4))):
+        np.testing.assert_array_equal(found.mask(HEIGHT, WIDTH), masks[i])
 
 
 def _mask_video(path: Path, count: int) -> list[np.ndarray]:
@@ -147,13 +152,15 @@ def _mask_video(path: Path, count: int) -> list[np.ndarray]:
     with MaskVideoWriter(path, INFO) as writer:
         for i, mask in enumerate(masks):
             frame = Frame(np.zeros((HEIGHT, WIDTH, 3), np.uint8), i, Fraction(i, 30))
-            writer.write(frame, TrackedMask(i, mask, "seen", blank=i == 2))
+            writer.write(frame, mask, blank=i == 2)
     return masks
 
 
 def test_mask_video_is_lossless_and_blank_frames_are_all_person(tmp_path: Path, frames) -> None:  # type: ignore[no-untyped-def]
     masks = _mask_video(tmp_path / "masks.mkv", 4)
-    back = [found.mask for _, found in read_mask_video(frames(4), tmp_path / "masks.mkv")]
+    back = [
+        found.mask(HEIGHT, WIDTH) for _, found in read_mask_video(frames(4), tmp_path / "masks.mkv")
+    ]
     assert back[2].all()
     for i in (0, 1, 3):
         np.testing.assert_array_equal(back[i], masks[i])

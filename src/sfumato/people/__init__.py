@@ -4,15 +4,16 @@
 >>> people.Box(0, 0, 10, 10).covers(people.Box(5, 0, 15, 10))
 0.5
 
-``people.face_detector("centerface+blazeface")`` makes a detector; ``people.track_boxes(frames,
-detector)`` follows what it finds; ``people.person_masks`` and ``people.poses`` do the same for masks
-and landmarks. Each stream declares its ``lookahead`` and carries a ``status`` and a ``review``.
+``people.find(frames)`` is the one way of finding: every frame with a list of :class:`Person`, each with
+track, box, joints, head, mask and the evidence for it. The stream declares its ``lookahead`` and carries
+a ``status`` and a ``review``.
 """
 
 from sfumato.people._boxes import Box, box_mask, hull, iou, suppress, unite
 from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco
-from sfumato.people._contact_sheet import ContactSheet, contact_sheet, draw
-from sfumato.people._mask_video import MaskVideoWriter, read_mask_video
+from sfumato.people._contact_sheet import ContactSheet, contact_sheet, draw, draw_skeletons
+from sfumato.people._mask_video import MaskVideoWriter, everybody, read_mask_video
+from sfumato.people._person import BRIDGED, BY_HAND, HELD, People, Person, by_hand, ellipse
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._protocols import (
     FaceDetector,
@@ -32,9 +33,10 @@ from sfumato.people.detect._registry import (
     person_segmenter,
     pose_estimator,
 )
-from sfumato.people.track._box_stream import BoxStream, held_back, track_boxes
-from sfumato.people.track._mask_stream import MaskStream, TrackedMask, masks_held_back, person_masks
-from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, poses
+from sfumato.people.detect._search import search
+from sfumato.people.detect._sightings import Look, Sighting
+from sfumato.people.track._find import EVERY, LOOKAHEAD, PeopleStream, find, held_back
+from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, place_of_pose, poses
 from sfumato.people.track._status import (
     NOT_COVERED,
     DetectorStatus,
@@ -43,12 +45,16 @@ from sfumato.people.track._status import (
     Review,
     runtime_packages,
 )
-from sfumato.people.track._tracker import MissedPersonError, TrackedBox, TrackedBoxes
+from sfumato.people.track._tracks import MissedPersonError
 
 __all__ = [
+    "BRIDGED",
+    "BY_HAND",
+    "EVERY",
+    "HELD",
+    "LOOKAHEAD",
     "NOT_COVERED",
     "Box",
-    "BoxStream",
     "CocoAnnotations",
     "CocoWriter",
     "ContactSheet",
@@ -56,42 +62,47 @@ __all__ = [
     "DoubtfulSpan",
     "FaceDetector",
     "FaceEmbedder",
+    "Look",
     "Mask",
-    "MaskStream",
     "MaskVideoWriter",
     "MissedPersonError",
     "OnMiss",
+    "People",
+    "PeopleStream",
+    "Person",
     "PersonDetector",
     "PersonSegmenter",
     "Pose",
     "PoseEstimator",
     "PoseStream",
     "Review",
-    "TrackedBox",
-    "TrackedBoxes",
-    "TrackedMask",
+    "Sighting",
     "TrackedPoses",
     "box_mask",
+    "by_hand",
     "contact_sheet",
     "detectors",
     "draw",
+    "draw_skeletons",
+    "ellipse",
+    "everybody",
     "face_detector",
     "face_embedder",
+    "find",
     "held_back",
     "hull",
     "iou",
     "look_near",
-    "masks_held_back",
     "person_detector",
-    "person_masks",
     "person_segmenter",
+    "place_of_pose",
     "pose_estimator",
     "poses",
     "read_coco",
     "read_mask_video",
     "runtime_packages",
+    "search",
     "suppress",
     "threads",
-    "track_boxes",
     "unite",
 ]

@@ -20,10 +20,9 @@ import numpy as np
 from sfumato.errors import SfumatoError, reading
 from sfumato.files import write_json
 from sfumato.media import Frame
-from sfumato.people._boxes import Box, box_mask
+from sfumato.people._boxes import Box
+from sfumato.people._person import People, bounds, by_hand
 from sfumato.people.detect._protocols import Mask
-from sfumato.people.track._mask_stream import TrackedMask
-from sfumato.people.track._tracker import TrackedBox, TrackedBoxes
 
 _CATEGORIES = {"face": 1, "person": 2}
 
@@ -38,25 +37,30 @@ class CocoWriter:
     _images: list[dict[str, Any]] = field(default_factory=list)
     _annotations: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, found: TrackedBoxes | TrackedMask) -> None:
+    def add(self, found: People) -> None:
+        """The next frame: heads as boxes if the category is ``face``, else people with their masks."""
         self._images.append(
             {
-                "id": found.index + 1,
-                "frame_index": found.index,
-                "file_name": f"frame-{found.index:06d}",
+                "id": found.number + 1,
+                "frame_index": found.number,
+                "file_name": f"frame-{found.number:06d}",
                 "width": self.width,
                 "height": self.height,
                 "blank": found.blank,
             }
         )
-        if isinstance(found, TrackedMask):
-            if found.mask.any():
-                self._annotate(found.index, _mask_fields(found.mask), -1, 1.0, found.state)
-            return
-        for one in found.tracked:
-            box = one.box
-            fields = {"bbox": [box.x0, box.y0, box.width, box.height], "area": box.area}
-            self._annotate(found.index, fields, one.track, box.score, one.state)
+        for person in found:
+            box = person.box
+            fields: Mapping[str, Any] = {}
+            if self.category == "face":
+                box = person.head or person.box
+            elif person.cut is not None and person.cut.any():
+                fields = _mask_fields(person.mask)
+            fields = fields or {
+                "bbox": [box.x0, box.y0, box.width, box.height],
+                "area": box.area,
+            }
+            self._annotate(found.number, fields, person.track, box.score, person.state)
 
     def _annotate(
         self, index: int, fields: Mapping[str, Any], track: int, score: float, state: str
@@ -92,32 +96,18 @@ class CocoAnnotations:
 
     width: int
     height: int
-    frames: Mapping[int, tuple[list[TrackedBox], list[Mask], bool]]
+    frames: Mapping[int, People]
 
-    def boxes(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, TrackedBoxes]]:
-        """The video's frames with their boxes (a mask counts with its bounding box)."""
+    def people(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, People]]:
+        """The video's frames with those whom the file names; a box counts with its whole area."""
         for index, frame in enumerate(frames):
-            tracked, masks, blank = self._of(index, frame)
-            drawn = [TrackedBox(_bounds(mask), -1, "imported") for mask in masks if mask.any()]
-            yield frame, TrackedBoxes(index, (*tracked, *drawn), blank)
-
-    def masks(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, TrackedMask]]:
-        """The video's frames with their masks (a box counts with its area)."""
-        for index, frame in enumerate(frames):
-            tracked, masks, blank = self._of(index, frame)
-            mask = box_mask((one.box for one in tracked), self.width, self.height)
-            for part in masks:
-                mask |= part
-            yield frame, TrackedMask(index, mask, "imported", blank)
-
-    def _of(self, index: int, frame: Frame) -> tuple[list[TrackedBox], list[Mask], bool]:
-        if frame.image.shape[:2] != (self.height, self.width) or index not in self.frames:
-            raise SfumatoError(
-                f"Expected annotations of {frame.image.shape[1]} x {frame.image.shape[0]} for frame "
-                f"{index}, but the file has {self.width} x {self.height} and "
-                f"{len(self.frames)} frames: export them from this very video."
-            )
-        return self.frames[index]
+            if frame.image.shape[:2] != (self.height, self.width) or index not in self.frames:
+                raise SfumatoError(
+                    f"Expected annotations of {frame.image.shape[1]} x {frame.image.shape[0]} for "
+                    f"frame {index}, but the file has {self.width} x {self.height} and "
+                    f"{len(self.frames)} frames: export them from this very video."
+                )
+            yield frame, self.frames[index]
 
 
 @reading("COCO JSON with images and annotations")
@@ -139,19 +129,22 @@ def _parse(document: Any) -> CocoAnnotations:
         raise ValueError("images of one video have one size")
     ((width, height),) = sizes
     order = {key: int(image.get("frame_index", i)) for i, (key, image) in enumerate(images.items())}
-    frames: dict[int, tuple[list[TrackedBox], list[Mask], bool]] = {
-        order[key]: ([], [], bool(image.get("blank", False))) for key, image in images.items()
+    frames = {
+        order[key]: People((), order[key], bool(image.get("blank", False)))
+        for key, image in images.items()
     }
     for one in document["annotations"]:
-        boxes, masks, _ = frames[order[one["image_id"]]]
+        found, track = frames[order[one["image_id"]]], int(one.get("track_id", -1))
         if one.get("segmentation"):
-            masks.append(_mask(one["segmentation"], width, height))
+            mask = _mask(one["segmentation"], width, height)
+            if mask.any():
+                found.append(by_hand(bounds(mask), (height, width), track, mask))
             continue
         x, y, wide, high = (float(v) for v in one["bbox"])
         if not all(np.isfinite([x, y, wide, high])) or wide < 0 or high < 0:
             raise ValueError("a box has finite corners and no negative side")
         box = Box(x, y, x + wide, y + high, float(one.get("score", 1.0)), "imported")
-        boxes.append(TrackedBox(box, int(one.get("track_id", -1)), "imported"))
+        found.append(by_hand(box, (height, width), track))
     return CocoAnnotations(width, height, frames)
 
 
@@ -162,17 +155,12 @@ def _mask_fields(mask: Mask) -> dict[str, Any]:
     counts = np.diff(starts).tolist()
     if flat[0]:
         counts.insert(0, 0)  # run lengths begin with a run of background
-    box = _bounds(mask)
+    box = bounds(mask)
     return {
         "segmentation": {"size": list(mask.shape), "counts": counts},
         "bbox": [box.x0, box.y0, box.width, box.height],
         "area": int(mask.sum()),
     }
-
-
-def _bounds(mask: Mask) -> Box:
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    return Box(float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))
 
 
 def _mask(segmentation: Any, width: int, height: int) -> Mask:

@@ -10,22 +10,19 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame, Image
+from sfumato.people._anatomy import SEEN
 from sfumato.people._boxes import Box
-from sfumato.people.track._mask_stream import TrackedMask
-from sfumato.people.track._pose_stream import TrackedPoses
-from sfumato.people.track._tracker import TrackedBoxes
-
-Found = TrackedBoxes | TrackedMask | TrackedPoses
+from sfumato.people._person import People
 
 _COLOURS = {
     "seen": (0, 200, 0),
     "bridged": (255, 160, 0),
     "held": (255, 60, 0),
-    "imported": (0, 120, 255),
+    "by hand": (0, 120, 255),
 }
 _BONES = (
-    *((11, 12), (11, 13), (13, 15), (12, 14), (14, 16), (11, 23), (12, 24), (23, 24)),
-    *((23, 25), (25, 27), (24, 26), (26, 28), (0, 11), (0, 12)),
+    *((5, 6), (5, 7), (7, 9), (6, 8), (8, 10), (5, 11), (6, 12), (11, 12)),
+    *((11, 13), (13, 15), (12, 14), (14, 16), (0, 5), (0, 6)),
 )
 _GAP = 4
 
@@ -70,21 +67,23 @@ class ContactSheet:
         return sheet
 
 
-def draw(image: Image, found: Found) -> Image:
-    """The picture with what was found drawn on it: green where seen, orange to red where not."""
-    if isinstance(found, TrackedPoses):
-        return _draw_poses(image, found)
+def draw(image: Image, found: People) -> Image:
+    """The picture with everybody drawn on it: green where seen, orange to red where not."""
     if found.blank:
         return np.zeros_like(image)
     shown = image.copy()
     thick = max(1, round(max(image.shape) / 300))
-    if isinstance(found, TrackedMask):
-        tint = np.array(_COLOURS[found.state], dtype=np.uint8)
-        shown[found.mask] = image[found.mask] // 2 + tint // 2
-        return shown
-    for one in found.tracked:
-        corners = _corners(one.box)
-        cv2.rectangle(shown, corners[0], corners[1], _COLOURS[one.state], thick)
+    for person in found:
+        colour = _COLOURS[person.state]
+        if person.cut is not None and person.window is not None:
+            place = shown[person.window]
+            tint = np.array(colour, dtype=np.uint8)
+            place[person.cut] = image[person.window][person.cut] // 2 + tint // 2
+        corners = _corners(person.box)
+        cv2.rectangle(shown, corners[0], corners[1], colour, thick)
+        if person.head is not None:
+            corners = _corners(person.head)
+            cv2.rectangle(shown, corners[0], corners[1], colour, thick)
     return shown
 
 
@@ -92,19 +91,21 @@ def _corners(box: Box) -> Sequence[tuple[int, int]]:
     return (round(box.x0), round(box.y0)), (round(box.x1), round(box.y1))
 
 
-def _draw_poses(image: Image, found: TrackedPoses) -> Image:
+def draw_skeletons(image: Image, found: People) -> Image:
+    """The picture with the bones whose joints were seen."""
     shown = image.copy()
     thick = max(1, round(max(image.shape) / 300))
-    for pose in found.poses:
-        colour = _COLOURS["bridged" if pose.person in found.filled else "seen"]
-        points = [(round(float(x)), round(float(y))) for x, y in pose.points[:, :2]]
+    for person in found:
+        points = [(round(float(x)), round(float(y))) for x, y in person.joints[:, :2]]
+        seen = person.joints[:, 2] >= SEEN
         for a, b in _BONES:
-            cv2.line(shown, points[a], points[b], colour, thick)
+            if seen[a] and seen[b]:
+                cv2.line(shown, points[a], points[b], _COLOURS[person.state], thick)
     return shown
 
 
 def contact_sheet(
-    items: Iterable[tuple[Frame, Found]], count: int = 12, columns: int = 4, width: int = 320
+    items: Iterable[tuple[Frame, People]], count: int = 12, columns: int = 4, width: int = 320
 ) -> Image:
     """A sheet of what was found. It shows the original people: never part of a release."""
     sheet = ContactSheet(count, columns, width)

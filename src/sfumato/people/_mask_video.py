@@ -11,8 +11,8 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame, VideoInfo, VideoWriter, open_video
+from sfumato.people._person import People, bounds, by_hand
 from sfumato.people.detect._protocols import Mask
-from sfumato.people.track._mask_stream import TrackedMask
 
 _HALF = 128
 
@@ -45,15 +45,14 @@ class MaskVideoWriter:
     ) -> None:
         self._writer.__exit__(kind, error, trace)
 
-    def write(self, frame: Frame, found: TrackedMask) -> None:
-        shown = np.ones_like(found.mask) if found.blank else found.mask
-        grey = np.where(shown, np.uint8(255), np.uint8(0))
+    def write(self, frame: Frame, mask: Mask, *, blank: bool = False) -> None:
+        grey = np.where(mask | blank, np.uint8(255), np.uint8(0))
         self._writer.write(np.repeat(grey[..., None], 3, axis=2), frame.pts)
 
 
 def read_mask_video(
     frames: Iterable[Frame], path: str | os.PathLike[str]
-) -> Iterator[tuple[Frame, TrackedMask]]:
+) -> Iterator[tuple[Frame, People]]:
     """The video's frames with the masks of a mask video: what is brighter than half is a person.
 
     The mask video must have as many frames as the video, and their size; anything else raises, for
@@ -71,10 +70,16 @@ def read_mask_video(
                     "export it from this very video and keep its length and size."
                 )
             mask: Mask = np.asarray(mask_frame.image.max(axis=2) >= _HALF)
-            yield frame, TrackedMask(count, mask, "imported")
+            yield frame, everybody(mask, count)
             count += 1
         if next(drawn, None) is not None:
             raise SfumatoError(
                 f"Expected the mask video to end after {count} frames, but it goes on: "
                 "export it from this very video and keep its length."
             )
+
+
+def everybody(mask: Mask, index: int) -> People:
+    """Those whom one mask shows, as one."""
+    shape = mask.shape[0], mask.shape[1]
+    return People([by_hand(bounds(mask), shape, -1, mask)] if mask.any() else (), index)

@@ -48,7 +48,6 @@ REGION_SETTINGS = (
     "detector",
     "on_miss",
     "every",
-    "between",
     "import_boxes",
     "public_mask",
 )

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from sfumato import people
 from sfumato.files import atomic_output, refuse_overwrite, write_json
 from sfumato.media import (
@@ -31,7 +29,7 @@ from sfumato.protect._private_place import require_private_place
 from sfumato.protect._release import OutputSettings
 
 if TYPE_CHECKING:
-    from sfumato.protect.hide._region import Detections, Region
+    from sfumato.protect.hide._region import Region
 
 
 @dataclass(frozen=True)
@@ -90,17 +88,18 @@ def review_exports(
         coco: list[people.CocoWriter] = []
         masks = _mask_video(stack, exports, source, output, force)
 
-        def watch(frame: Frame, found: Detections) -> None:
+        category = "face" if region is not None and region.kind == "faces" else "person"
+
+        def watch(frame: Frame, found: people.People, covered: people.Mask) -> None:
             height, width = frame.image.shape[:2]
             if exports.preview is not None:
                 sheet.add(people.draw(frame.image, found))
             if exports.export_boxes is not None:
                 if not coco:
-                    category = "face" if isinstance(found, people.TrackedBoxes) else "person"
                     coco.append(people.CocoWriter(width, height, category))
                 coco[0].add(found)
             if masks is not None:
-                masks.write(frame, _as_mask(found, height, width))
+                masks.write(frame, covered, blank=found.blank)
 
         watchers.append(watch)
         stack.callback(watchers.remove, watch)
@@ -149,15 +148,6 @@ def _mask_video(
     temporary = stack.enter_context(atomic_output(exports.export_masks, force=force, private=True))
     writer = people.MaskVideoWriter(temporary, info, note=PRIVATE_NOTE, force=True)
     return stack.enter_context(writer)
-
-
-def _as_mask(found: Detections, height: int, width: int) -> people.TrackedMask:
-    if isinstance(found, people.TrackedMask):
-        return found
-    mask = people.box_mask(found.boxes, width, height)
-    states = {one.state for one in found.tracked} or {"seen"}
-    worst = next(state for state in ("held", "bridged", "imported", "seen") if state in states)
-    return people.TrackedMask(found.index, np.asarray(mask), worst, found.blank)
 
 
 def _review(region: Region) -> dict[str, Any]:

@@ -129,15 +129,15 @@ def test_tracks_leave_no_face_open_that_any_detector_sees(
     clip: Callable[[str, int], list[Frame]], centerface: Any
 ) -> None:
     frames = clip("soccer_juggling.avi", 16)
-    stream = people.track_boxes(frames, centerface, every=3, lookahead=6)
-    found = [boxes for _, boxes in stream]
+    stream = people.find(frames, "movenet+centernet+centerface", every=3, lookahead=6, masks=False)
+    found = [everybody for _, everybody in stream]
     checker = _made(people.face_detector, "blazeface")
     seen = 0
-    for frame, tracked in list(zip(frames, found, strict=True))[::2]:
+    for frame, everybody in list(zip(frames, found, strict=True))[::2]:
         for face in checker.detect(frame.image):
             if face.score > 0.55:
                 seen += 1
-                assert max((box.covers(face) for box in tracked.boxes), default=0) > 0.3
+                assert max((box.covers(face) for box in everybody.heads()), default=0) > 0.3
     assert seen >= 2
     assert stream.status.looked_at == 6
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from sfumato.errors import SfumatoError
 from sfumato.media import Image
-from sfumato.people import Box, track_boxes
+from sfumato.people import Box, find
 from sfumato.people.detect._registry import UnitedDetector
-from sfumato.people.track import _box_stream
+from sfumato.people.track import _find
 from sfumato.people.track._batches import looked_at
 
 
@@ -66,14 +67,39 @@ class ByBrightness:
 def test_tracks_are_the_same_however_many_look(
     frames: Any, every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_box_stream, "threads", lambda: 4)
+    monkeypatch.setattr(_find, "threads", lambda: 4)
     answers = []
     for at_once in (False, True):
-        detector, glance = ByBrightness(at_once), ByBrightness(at_once)
-        stream = track_boxes(frames(40), detector, every=every, between=glance)
-        answers.append([found for _, found in stream])
+        stream = find(frames(40), ByBrightness(at_once), every=every, masks=False)
+        answers.append([[(p.track, p.box, p.evidence) for p in found] for _, found in stream])
     assert answers[0] == answers[1]
-    assert any(found.boxes for found in answers[0])
+    assert any(answers[0])
+
+
+@pytest.mark.parametrize(("every", "at_once"), [(1, False), (3, True)])
+def test_a_stream_holds_back_what_it_declares_and_gives_every_frame(
+    frames: Any, every: int, at_once: bool
+) -> None:
+    taken = 0
+
+    def counted() -> Any:
+        nonlocal taken
+        for frame in frames(60):
+            taken += 1
+            yield frame
+
+    stream = find(counted(), ByBrightness(at_once), every=every, masks=False, lookahead=7)
+    for given, (frame, found) in enumerate(stream):
+        assert frame.pts == found.number == given
+        assert taken - given - 1 <= stream.lookahead
+    assert given == 59
+    assert stream.status.looked_at == len({*range(0, 60, every), 59})
+
+
+@pytest.mark.parametrize("wrong", [{"every": 0}, {"hold": -1}, {"every": 5, "lookahead": 4}])
+def test_settings_that_leave_frames_open_are_refused(frames: Any, wrong: dict[str, int]) -> None:
+    with pytest.raises(SfumatoError, match="Expected every >= 1"):
+        find(frames(3), ByBrightness(False), masks=False, **wrong)
 
 
 def test_a_union_may_be_asked_at_once_if_all_its_parts_may() -> None:

@@ -12,13 +12,13 @@ from sfumato import people
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame
 from sfumato.protect.hide._detection_log import DetectionLog
-from sfumato.protect.hide._region import Place, boxes_place
+from sfumato.protect.hide._region import Place, heads_place
 from sfumato.protect.hide._residual_faces import credible
 
 BOX = people.Box(1.5, 2.25, 30.125, 40, 0.75)
 
 
-def recording(seed: int, count: int = 4) -> list[Frame]:
+def recording(seed: int, count: int = 5) -> list[Frame]:
     images = np.random.default_rng(seed).integers(0, 256, (count, 37, 50, 3)).astype(np.uint8)
     return [Frame(image, number, Fraction(number)) for number, image in enumerate(images)]
 
@@ -26,8 +26,9 @@ def recording(seed: int, count: int = 4) -> list[Frame]:
 def places() -> list[Place]:
     mask = np.random.default_rng(5).integers(0, 2, (37, 50)).astype(bool)
     return [
-        boxes_place((BOX, BOX.shift(3, 0)), False, 50, 37),
-        boxes_place((), True, 50, 37),
+        heads_place((BOX, BOX.shift(3, 0)), False, 50, 37),
+        heads_place((BOX,), True, 50, 37, square=True),
+        heads_place((), True, 50, 37),
         Place(mask, False, faces=(BOX,)),
         Place(~mask, True),
     ]
@@ -48,6 +49,7 @@ def test_places_come_back_frame_by_frame_as_often_as_asked() -> None:
             assert frame is original
             np.testing.assert_array_equal(got.mask, given.mask)
             assert (got.blank, got.boxes, got.faces) == (given.blank, given.boxes, given.faces)
+            assert got.square == given.square
         assert list(log.faces()) == [place.faces for place in places()]
 
 
@@ -58,7 +60,7 @@ def test_a_trail_is_refused_on_another_recording() -> None:
     assert not log.begins_with(recording(1)[0].image)
     with pytest.raises(SfumatoError, match=r"frame 2 .* of another"):
         list(log.places([*frames[:2], *recording(1)[2:]]))
-    with pytest.raises(SfumatoError, match=r"frame 4 .* of another"):
+    with pytest.raises(SfumatoError, match=r"frame 5 .* of another"):
         list(log.places([*frames, frames[0]]))
 
 

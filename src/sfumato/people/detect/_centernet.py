@@ -30,6 +30,7 @@ class CenterNet:
     name = "centernet"
     device = DEVICE
     at_once = True
+    birth = 0.25  # score from which a find alone is somebody new
 
     def __init__(
         self,

@@ -74,6 +74,7 @@ class MoveNet:
     name = "movenet"
     device = DEVICE
     at_once = True
+    birth = 0.15  # score from which a find alone is somebody new
 
     def __init__(
         self,

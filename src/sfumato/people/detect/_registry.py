@@ -131,7 +131,8 @@ def detectors() -> dict[str, list[str]]:
     return found
 
 
-def _make(kind: str, name: str, protocol: type, offline: bool) -> Any:
+def make(kind: str, name: str, protocol: type, offline: bool, **settings: Any) -> Any:
+    """One detector by kind and name; ``settings`` are for bundled ones."""
     factory: Factory | None = _BUNDLED[kind].get(name)
     if factory is None:
         for entry in entry_points(group=GROUP):
@@ -142,7 +143,7 @@ def _make(kind: str, name: str, protocol: type, offline: bool) -> Any:
             f"Expected a detector of {kind}, got {name!r}: choose out of "
             f"{', '.join(detectors()[kind])}, or unite several as a+b."
         )
-    made = factory(offline=offline)
+    made = factory(offline=offline, **settings)
     if not isinstance(made, protocol):
         raise SfumatoError(
             f"Expected the plug-in {name!r} to be a {protocol.__name__}, got "
@@ -179,13 +180,13 @@ def look_near(
 def face_detector(names: str = "centerface+blazeface", *, offline: bool = False) -> FaceDetector:
     """Faces by ``centerface``, ``centerface-native``, ``blazeface``, ``blazeface-short``, ``heads``,
     a plug-in, or a union ``a+b``."""
-    parts = [_make("faces", name, FaceDetector, offline) for name in names.split("+")]
+    parts = [make("faces", name, FaceDetector, offline) for name in names.split("+")]
     return parts[0] if len(parts) == 1 else UnitedDetector(parts)
 
 
 def person_detector(names: str = "pose", *, offline: bool = False) -> PersonDetector:
     """Whole people by ``pose``, ``movenet``, ``centernet``, a plug-in, or a union ``a+b``."""
-    parts = [_make("people", name, PersonDetector, offline) for name in names.split("+")]
+    parts = [make("people", name, PersonDetector, offline) for name in names.split("+")]
     return parts[0] if len(parts) == 1 else UnitedDetector(parts)
 
 
@@ -193,17 +194,17 @@ def person_segmenter(names: str = "selfie+pose", *, offline: bool = False) -> Pe
     """Person masks by ``selfie``, ``selfie-landscape``, ``pose`` or a union."""
     from sfumato.people.detect._segmenters import UnitedSegmenter
 
-    parts = [_make("masks", name, PersonSegmenter, offline) for name in names.split("+")]
+    parts = [make("masks", name, PersonSegmenter, offline) for name in names.split("+")]
     return parts[0] if len(parts) == 1 else UnitedSegmenter(parts)
 
 
 def pose_estimator(name: str = "blazepose", *, offline: bool = False) -> PoseEstimator:
     """33 landmarks a person by ``blazepose``, ``blazepose-heavy`` or a plug-in."""
-    made: PoseEstimator = _make("poses", name, PoseEstimator, offline)
+    made: PoseEstimator = make("poses", name, PoseEstimator, offline)
     return made
 
 
 def face_embedder(name: str = "dlib", *, offline: bool = False) -> FaceEmbedder:
     """Face identity by ``dlib`` or a plug-in."""
-    made: FaceEmbedder = _make("identity", name, FaceEmbedder, offline)
+    made: FaceEmbedder = make("identity", name, FaceEmbedder, offline)
     return made

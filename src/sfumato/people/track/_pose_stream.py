@@ -11,7 +11,9 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame
+from sfumato.people._anatomy import body_circle
 from sfumato.people._boxes import iou
+from sfumato.people._person import Person
 from sfumato.people.detect._protocols import Pose, PoseEstimator
 from sfumato.people.track._status import DetectorStatus, Review
 
@@ -116,6 +118,14 @@ class PoseStream(Iterator[tuple[Frame, TrackedPoses]]):
             del last[person]
         ordered = tuple(poses[person] for person in sorted(poses))
         return frame, TrackedPoses(index, ordered, frozenset(filled))
+
+
+def place_of_pose(person: Person) -> Pose:
+    """Where a pose estimator shall look for the pose of a person who was found: give it as one of the
+    ``previous`` poses."""
+    nobody = np.zeros((33, 3), np.float32)
+    circle = body_circle(person.joints, person.box)
+    return Pose(nobody, nobody, nobody[:, 0], 1.0, None, person.track, circle)
 
 
 def between(a: Pose, b: Pose, part: float) -> Pose:

@@ -16,7 +16,7 @@ from pydantic import Field, PlainValidator
 
 from sfumato.body import Light, SkinnedBody, cast_of
 from sfumato.media import Frame, VideoInfo
-from sfumato.people import TrackedMask
+from sfumato.people import everybody
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect.avatar._imported import ImportedFinder
@@ -248,7 +248,7 @@ class Avatar(Method):
         found = finder.find(images)
         for watch in self.watchers:
             for number, (frame, mask) in enumerate(zip(given, found.masks), first):
-                watch(frame, TrackedMask(number, mask, "seen"))
+                watch(frame, everybody(mask, number), mask)
         span = float(given[-1].time - given[0].time)
         rate = (len(given) - 1) / span if span > 0 else 25.0
         # who stands for whom is a secret permutation: it says nothing about the person

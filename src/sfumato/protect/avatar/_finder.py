@@ -1,9 +1,10 @@
-"""People by the bundled detectors: poses, segmentation and faces, what any of them finds."""
+"""People as ``people.find`` gives them, and the pose of each in metres."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,48 +15,42 @@ from sfumato.media import Frame, Image
 from sfumato.protect.avatar._scene import SHORTEST, Continuity, Scene, Track, outline, place
 
 _UNSEEN = 0.1  # visibility below which a landmark is inferred instead of believed
-_FACES_EVERY = 2  # frames: heads lie inside the other masks nearly always, faces are a second look
 _GIANT = 2.5  # sizes of a person: whoever is that much larger and holds it, for less time, is none
 _Poses = dict[int, people.Pose]  # of one person, by frame
 
 
 class PeopleFinder:
-    """Looks for people with several detectors; q is the union of everything they give.
+    """Everybody whom ``people.find`` finds is erased; whoever BlazePose can pose gets an avatar.
 
-    Poses by BlazePose, person masks by selfie segmentation, heads by two face detectors, outlines of
-    poses that are not believed, and the masks of an estimator that gives some with its poses. The
-    camera is unknown: it is taken level, with a usual focal length, and each person is put at the
-    depth that makes the metric landmarks fall on the seen ones.
+    The pose is looked for inside each person who was found. The camera is unknown: it is taken level,
+    with a usual focal length, and each person is put at the depth that makes the metric landmarks fall
+    on the seen ones.
     """
 
     name = "people"
 
     def __init__(
-        self,
-        *,
-        poses: str = "blazepose",
-        masks: str = "selfie",
-        faces: str = "centerface+blazeface",
-        offline: bool = False,
+        self, *, poses: Any = "blazepose", detector: Any = None, offline: bool = False
     ) -> None:
         self._poses = people.pose_estimator(poses, offline=offline)
-        self._masks = people.person_segmenter(masks, offline=offline)
-        self._faces = people.face_detector(faces, offline=offline)
+        self._look = people.search(detector, offline=offline)
         self._persons = Continuity()
 
     @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
         """Name and device of every detector, for the card."""
-        return tuple((each.name, each.device) for each in (self._poses, self._masks, self._faces))
+        return tuple((each.name, each.device) for each in (self._look, self._poses))
 
     def find(self, images: Sequence[Image]) -> Scene:
         height, width = images[0].shape[:2]
         camera = Camera.facing(width, height)
         frames = [Frame(image, i, Fraction(i, 25)) for i, image in enumerate(images)]
-        masks = self._covered(frames, width, height)
+        masks = np.zeros((len(frames), height, width), bool)
         seen: dict[int, _Poses] = {}
-        for t, (_, tracked) in enumerate(people.poses(frames, self._poses)):
-            for pose in tracked.poses:
+        for t, (frame, everybody) in enumerate(people.find(frames, self._look)):
+            masks[t] = everybody.mask(height, width) | everybody.blank
+            places = tuple(people.place_of_pose(person) for person in everybody)
+            for pose in self._poses.estimate(frame.image, places, False):
                 seen.setdefault(pose.person, {})[t] = pose
                 if pose.mask is not None:
                     masks[t] |= pose.mask
@@ -66,16 +61,6 @@ class PeopleFinder:
                 masks[t] |= outline(track.joints[t], camera)
         tracks = [self._track(poses, len(images), camera) for poses in believed]
         return Scene(masks, tuple(self._persons.numbered(tracks, camera)), camera)
-
-    def _covered(self, frames: list[Frame], width: int, height: int) -> npt.NDArray[np.bool_]:
-        """Everything that segmentation or a face detector gives; a doubtful frame entirely."""
-        masks = np.zeros((len(frames), height, width), bool)
-        for t, (_, found) in enumerate(people.person_masks(frames, self._masks)):
-            masks[t] |= found.mask | found.blank
-        for t, (_, heads) in enumerate(people.track_boxes(frames, self._faces, every=_FACES_EVERY)):
-            masks[t] |= people.box_mask(heads.boxes, width, height)
-            masks[t] |= heads.blank
-        return masks
 
     def _track(self, poses: _Poses, count: int, camera: Camera) -> Track:
         world = np.full((count, 33, 3), np.nan)

@@ -12,9 +12,9 @@ import numpy as np
 from sfumato import people
 from sfumato.media import Frame, Image
 from sfumato.protect._method import ProtectError
-from sfumato.protect.hide._region import Place, boxes_place
+from sfumato.protect.hide._region import Place, heads_place
 
-_HEAD, _BOX = struct.Struct("<I?iiI"), struct.Struct("<5d")
+_HEAD, _BOX = struct.Struct("<I??iiI"), struct.Struct("<5d")
 _UNKNOWN = -1
 _SPARSE = 8  # every eighth pixel of every eighth row tells one recording from another
 Faces = tuple[people.Box, ...] | None
@@ -40,7 +40,7 @@ class DetectionLog:
         mark = _mark(image)
         self._first = mark if self._first is None else self._first
         counts = (_UNKNOWN if each is None else len(each) for each in (boxes, faces))
-        self._file.write(_HEAD.pack(mark, place.blank, *counts, len(mask)))
+        self._file.write(_HEAD.pack(mark, place.blank, place.square, *counts, len(mask)))
         for box in (*(boxes or ()), *(faces or ())):
             self._file.write(_BOX.pack(box.x0, box.y0, box.x1, box.y1, box.score))
         self._file.write(mask)
@@ -56,12 +56,12 @@ class DetectionLog:
         for number, frame in enumerate(frames):
             if number == self.frames:
                 raise _other_recording(number)
-            mark, blank, boxes, faces, packed = next(found)
+            mark, blank, square, boxes, faces, packed = next(found)
             if mark != _mark(frame.image):
                 raise _other_recording(number)
             height, width = frame.image.shape[:2]
             if boxes is not None:
-                yield frame, boxes_place(boxes, blank, width, height)
+                yield frame, heads_place(boxes, blank, width, height, square=square)
                 continue
             bits = np.frombuffer(zlib.decompress(packed), dtype=np.uint8)
             mask = np.unpackbits(bits, count=height * width).reshape(height, width).astype(bool)
@@ -69,18 +69,18 @@ class DetectionLog:
 
     def faces(self) -> Iterator[Faces]:
         """Where faces were on each frame; None where nobody looked for them."""
-        for _, _, boxes, faces, _ in self._read():
+        for _, _, _, boxes, faces, _ in self._read():
             yield faces if boxes is None else boxes
 
-    def _read(self) -> Iterator[tuple[int, bool, Faces, Faces, bytes]]:
+    def _read(self) -> Iterator[tuple[int, bool, bool, Faces, Faces, bytes]]:
         place = 0
         for _ in range(self.frames):
             self._file.seek(place)
-            mark, blank, boxes, faces, length = _HEAD.unpack(self._file.read(_HEAD.size))
+            mark, blank, square, boxes, faces, length = _HEAD.unpack(self._file.read(_HEAD.size))
             found = self._boxes(boxes), self._boxes(faces)
             packed = self._file.read(length)
             place = self._file.tell()
-            yield mark, blank, *found, packed
+            yield mark, blank, square, *found, packed
 
     def _boxes(self, count: int) -> Faces:
         if count == _UNKNOWN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
 import cv2
@@ -19,6 +20,7 @@ from sfumato.protect.hide._region import Filter, Place
 # Ilic et al. 2022 and the Video-DPRP paper: what their tables call face blurring.
 PUBLISHED_KERNEL, PUBLISHED_SIGMA = 21, 10.0
 BLUR_SIZE = 12  # a place is blurred at this size: strong blur needs no more
+RIM = 0.12  # of a place's shorter side: how far a blur goes on beyond it, ever fainter
 
 
 def _put(part: Image, covered: Image, mask: people.Mask) -> None:
@@ -27,6 +29,25 @@ def _put(part: Image, covered: Image, mask: people.Mask) -> None:
         part[:] = covered
     else:
         part[mask] = covered[mask]
+
+
+def _softly(
+    image: Image,
+    rows: slice,
+    columns: slice,
+    mask: people.Mask,
+    covered: Callable[[Image], Image],
+) -> None:
+    """Cover a place, and its surroundings less and less: no edge, and nothing of the mask left out."""
+    reach = max(1, round(RIM * min(mask.shape)))
+    height, width = image.shape[:2]
+    top, left = min(reach, rows.start), min(reach, columns.start)
+    bottom, right = min(reach, height - rows.stop), min(reach, width - columns.stop)
+    part = image[rows.start - top : rows.stop + bottom, columns.start - left : columns.stop + right]
+    inside = np.pad(mask, ((top, bottom), (left, right))).astype(np.float32)
+    wide = cv2.dilate(inside, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach | 1, reach | 1)))
+    soft = np.maximum(cv2.GaussianBlur(wide, (0, 0), reach / 3), inside)[..., None]
+    part[:] = np.rint(covered(part) * soft + part * (1 - soft)).astype(np.uint8)
 
 
 class Blur(Hiding):
@@ -74,8 +95,11 @@ class Blur(Hiding):
 
     def _cover(self, image: Image, place: Place) -> Image:
         for rows, columns, mask in place.parts():
-            part = image[rows, columns]
-            _put(part, self._blurred(part), mask)
+            if place.square:
+                part = image[rows, columns]
+                _put(part, self._blurred(part), mask)
+            else:
+                _softly(image, rows, columns, mask, self._blurred)
         return image
 
     def _blurred(self, part: Image) -> Image:

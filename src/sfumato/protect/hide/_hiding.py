@@ -22,13 +22,13 @@ from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
 from sfumato.protect._setting_kinds import OnMiss, SecondLook
 from sfumato.protect.hide._detection_log import DetectionLog
 from sfumato.protect.hide._region import (
-    FACE_LOOKAHEAD,
+    MOST_EVERY,
     Filter,
     Place,
     Region,
     RegionName,
-    boxes_place,
     face_detector,
+    heads_place,
 )
 from sfumato.protect.hide._residual_faces import credible, faces_left, is_one_of
 from sfumato.settings import FileName, Named, Seed
@@ -68,8 +68,7 @@ class Hiding(Method):
         region: RegionName | None = None,
         detector: Named | None = None,
         on_miss: OnMiss = "hold",
-        every: Annotated[int, Field(ge=1, le=FACE_LOOKAHEAD)] | None = None,
-        between: Named | None = None,
+        every: Annotated[int, Field(ge=1, le=MOST_EVERY)] | None = None,
         import_boxes: FileName | None = None,
         public_mask: bool = False,
         check: SecondLook = SECOND_LOOK,
@@ -86,7 +85,6 @@ class Hiding(Method):
                 every,
                 import_boxes,
                 public_mask,
-                between,
             )
         )
         self.watchers = self.region.watchers
@@ -206,7 +204,7 @@ class Hiding(Method):
         if self.region.kind != "faces" or place.boxes is not None:
             return place
         height, width = place.mask.shape
-        return boxes_place(place.faces or (), place.blank, width, height)
+        return heads_place(place.faces or (), place.blank, width, height)
 
     @property
     def _checked(self) -> bool:
@@ -281,9 +279,11 @@ def _fill(image: Image, boxes: Iterable[people.Box]) -> None:
     """One colour a place; places that overlap become one, for two colours in one are a detail."""
     height, width = image.shape[:2]
     for box in _joined([box.clip(width, height) for box in boxes]):
-        part = image[box.pixels(width, height)]
+        rows, columns = box.pixels(width, height)
+        part = image[rows, columns]
         if part.size:
-            part[:] = part.reshape(-1, 3).mean(axis=0).astype(np.uint8)
+            inside = people.ellipse(box, part.shape[:2], (columns.start, rows.start))
+            part[inside] = part.reshape(-1, 3).mean(axis=0).astype(np.uint8)
 
 
 def _joined(boxes: list[people.Box]) -> list[people.Box]:

@@ -17,7 +17,6 @@ from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.settings import Named, Seed
 
-POSE_LOOKAHEAD = 5
 _SIZE = r"^[1-9][0-9]{0,3}x[1-9][0-9]{0,3}$"
 
 
@@ -28,25 +27,25 @@ class Skeleton(Method):
 
     | edge case | what happens |
     | --- | --- |
-    | a person whom the pose model misses | is not shown at all |
+    | a person whose joints nobody sees | is not shown at all |
     """
 
     name: ClassVar[str] = "skeleton"
     summary: ClassVar[str] = "skeletons of the people who were found, on black"
     provides: ClassVar[str] = "no guarantee; no pixel of the recording"
 
-    def __init__(self, *, estimator: Named = "blazepose", seed: Seed | None = None) -> None:
+    def __init__(self, *, detector: Named | None = None, seed: Seed | None = None) -> None:
         super().__init__(seed=seed)
-        self.estimator = estimator
-        self._stream: people.PoseStream | None = None
+        self.detector = detector
+        self._stream: people.PeopleStream | None = None
 
     @property
     def lookahead(self) -> int:
-        return POSE_LOOKAHEAD
+        return people.held_back(people.LOOKAHEAD, people.EVERY, people.threads())
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"estimator": getattr(self.estimator, "name", self.estimator)}
+        return {"detector": getattr(self.detector, "name", self.detector) or "default"}
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -67,11 +66,9 @@ class Skeleton(Method):
         )
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
-        given = self.estimator
-        estimator = people.pose_estimator(given) if isinstance(given, str) else given
-        self._stream = people.poses(frames, estimator, lookahead=POSE_LOOKAHEAD)
+        self._stream = people.find(frames, self.detector, masks=False)
         for frame, found in self._stream:
-            yield replace(frame, image=people.draw(np.zeros_like(frame.image), found))
+            yield replace(frame, image=people.draw_skeletons(np.zeros_like(frame.image), found))
 
 
 class InverseSuperResolution(Method):

@@ -1,0 +1,88 @@
+"""Which detectors search for people, and which network makes masks inside what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.media import Image
+from sfumato.people._boxes import Box
+from sfumato.people.detect._protocols import (
+    FaceDetector,
+    PersonDetector,
+    PersonSegmenter,
+)
+from sfumato.people.detect._registry import detectors, make
+from sfumato.people.detect._sightings import Look
+
+Probabilities = npt.NDArray[np.float32]
+Segment = Callable[[Image], Probabilities]
+
+SEARCH = "movenet+centernet+centerface+blazeface"
+SEGMENTER = "selfie"
+# What a network says below its own threshold may continue a track; it never begins one.
+_FAINT = {"movenet": 0.08, "centernet": 0.12}
+_LEAST = 12  # pixels of a piece of a mask that counts as somebody
+
+
+def searchers(
+    detector: Any = None, *, masks: bool, offline: bool = False
+) -> tuple[Look, Segment | None]:
+    """What ``people.find`` asks, from names (``a+b``), a :class:`Look` or an object of one's own.
+
+    Names of segmenters choose who makes the masks; names of detectors, who searches. An object with
+    ``segment`` does both, one with ``detect`` finds people.
+    """
+    if detector is None or isinstance(detector, str):
+        names = (detector or SEARCH).split("+")
+        known = detectors()
+        segmenters = [n for n in names if n in known["masks"] and n not in known["people"]]
+        search = [n for n in names if n not in segmenters] or SEARCH.split("+")
+        segment = _segmenter(segmenters, offline) if masks else None
+        return _named(search, known, offline), segment
+    if isinstance(detector, PersonSegmenter):
+        return Look([Pieces(detector)], []), detector.segment if masks else None
+    look = detector if isinstance(detector, Look) else Look([detector], [])
+    return look, (_segmenter([], offline) if masks and not look.bare else None)
+
+
+def search(detector: Any = None, *, offline: bool = False) -> Look:
+    """Who searches for people, to be asked again and again."""
+    return searchers(detector, masks=False, offline=offline)[0]
+
+
+def _named(names: list[str], known: dict[str, list[str]], offline: bool) -> Look:
+    bodies, faces = [], []
+    for name in names:
+        if name in known["faces"] and name not in known["people"]:
+            faces.append(make("faces", name, FaceDetector, offline))
+        else:
+            more = {"threshold": _FAINT[name]} if name in _FAINT else {}
+            bodies.append(make("people", name, PersonDetector, offline, **more))
+    return Look(bodies, faces)
+
+
+def _segmenter(names: list[str], offline: bool) -> Segment:
+    if names and names != [SEGMENTER]:
+        made: PersonSegmenter = make("masks", names[0], PersonSegmenter, offline)
+        return made.segment
+    from sfumato.people.detect._segmenters import SelfieSegmenter
+
+    return SelfieSegmenter(tiles=False, offline=offline).segment
+
+
+class Pieces:
+    """A segmenter of whole pictures as a detector: every connected piece of its mask is somebody."""
+
+    def __init__(self, segmenter: PersonSegmenter) -> None:
+        self.name, self.device, self._segmenter = segmenter.name, segmenter.device, segmenter
+
+    def detect(self, image: Image) -> list[Box]:
+        mask = (self._segmenter.segment(image) > 0.4).astype(np.uint8)
+        _, _, stats, _ = cv2.connectedComponentsWithStats(mask)
+        rows = ((int(value) for value in row) for row in stats[1:])
+        return [Box(x, y, x + w, y + h, 1.0, self.name) for x, y, w, h, n in rows if n >= _LEAST]

@@ -1,0 +1,63 @@
+"""The mask of a person: what a network sees inside the box, and never less than the body's geometry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.media import Image
+from sfumato.people._anatomy import head_radius, paint_body
+from sfumato.people._boxes import Box
+from sfumato.people._person import Person, paint_ellipse
+
+Probabilities = npt.NDArray[np.float32]
+Segment = Callable[[Image], Probabilities]
+
+_ROOM = 0.15  # of a box's sides around it that the network sees too
+_LIMIT = 0.06  # of a box's sides beyond it that a mask may reach: hands, hair
+_THRESHOLD = 0.4
+_MARGIN = 0.012  # of the box's longer side by which a mask is widened
+_FILLED = 0.3  # a mask that fills less of its box is not believed
+_SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
+
+
+def masked(person: Person, image: Image, segment: Segment) -> Person:
+    """The same person with a mask: network and geometry united, all of the box's ellipse where the
+    network sees next to nothing."""
+    height, width = person.shape
+    around = person.box.grow(_ROOM * person.box.width, _ROOM * person.box.height)
+    if person.head is not None:
+        head = person.head
+        around = Box(
+            min(around.x0, head.x0), min(around.y0, head.y0),
+            max(around.x1, head.x1), max(around.y1, head.y1),
+        )  # fmt: skip
+    rows, columns = around.pixels(width, height)
+    if rows.stop - rows.start < 1 or columns.stop - columns.start < 1:
+        return replace(person, cut=np.zeros((0, 0), bool), window=(rows, columns))
+    shape = rows.stop - rows.start, columns.stop - columns.start
+    origin = float(columns.start), float(rows.start)
+    drawn = np.zeros(shape, np.uint8)
+    if max(person.box.width, person.box.height) >= _SMALLEST:
+        drawn |= (segment(image[rows, columns]) > _THRESHOLD).astype(np.uint8)
+        limit = person.box.grow(_LIMIT * person.box.width, _LIMIT * person.box.height)
+        allowed = np.zeros(shape, np.uint8)
+        inner = limit.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
+        allowed[inner] = 1
+        drawn &= allowed
+        reach = round(_MARGIN * max(person.box.width, person.box.height))
+        if reach:
+            kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
+            drawn = np.asarray(cv2.dilate(drawn, kernel), np.uint8)
+    else:
+        drawn[person.box.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])] = 1
+    paint_body(drawn, person.joints, person.head, head_radius(person.joints, person.box), origin)
+    inner = person.box.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
+    part = drawn[inner]
+    if not part.size or float(part.mean()) < _FILLED:
+        paint_ellipse(drawn, person.box, origin)
+    return replace(person, cut=drawn.view(bool), window=(rows, columns))

@@ -1,0 +1,99 @@
+"""One look by several detectors: everybody once, nobody lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.people import Box, Look
+from sfumato.people._anatomy import no_joints
+from sfumato.people.detect._sightings import sightings
+
+BIRTH = {"movenet": 0.15, "centernet": 0.25}
+
+
+def joined(box: Box) -> tuple[Box, Any]:
+    points = no_joints()
+    x, y = box.centre[0], box.y0 + 0.1 * box.height
+    points[:5] = (x, y, 0.9)
+    return box, points
+
+
+BODY = Box(50, 20, 90, 140, 0.5, "movenet")
+
+
+def test_two_networks_that_agree_are_one_solid_person() -> None:
+    other = Box(52, 25, 94, 138, 0.3, "centernet")
+    (one,) = sightings([joined(BODY)], [other], [], BIRTH)
+    assert one.sources == ("movenet", "centernet")
+    assert one.solid
+    assert one.body
+    assert one.box.covers(other) == one.box.covers(BODY) == pytest.approx(1)
+
+
+def test_a_face_in_a_body_belongs_to_it_and_one_outside_is_somebody() -> None:
+    own, stranger = Box(62, 22, 80, 44, 0.6, "centerface"), Box(200, 30, 230, 66, 0.6, "centerface")
+    found = sightings([joined(BODY)], [], [own, stranger], BIRTH)
+    assert [one.body for one in found] == [True, False]
+    assert found[0].head.covers(own) == pytest.approx(1)
+    assert found[0].sources == ("movenet", "centerface")
+    assert found[1].head.covers(stranger) == pytest.approx(1)
+    assert not found[1].solid
+    twice = [stranger, Box(202, 31, 229, 66, 0.5, "blazeface")]
+    assert sightings([], [], twice, BIRTH)[0].solid
+
+
+def test_parts_of_a_person_are_not_others_but_somebody_sure_in_front_is() -> None:
+    part, child = Box(55, 30, 75, 60, 0.28, "centernet"), Box(55, 80, 85, 138, 0.6, "centernet")
+    assert len(sightings([joined(BODY)], [part], [], BIRTH)) == 1
+    assert len(sightings([joined(BODY)], [child], [], BIRTH)) == 2
+
+
+def test_low_scores_are_faint_unless_two_agree() -> None:
+    low = Box(50, 20, 90, 140, 0.1, "movenet")
+    assert sightings([joined(low)], [], [], BIRTH)[0].faint
+    also = Box(52, 25, 94, 138, 0.14, "centernet")
+    assert not sightings([joined(low)], [also], [], BIRTH)[0].faint
+    assert sightings([], [also], [], BIRTH)[0].faint
+
+
+@given(
+    st.lists(
+        st.tuples(
+            *(st.floats(0, 200),) * 2, *(st.floats(5, 120),) * 2,
+            st.sampled_from(["movenet", "centernet", "centerface", "blazeface"]),
+        ),
+        max_size=12,
+    )
+)  # fmt: skip
+@settings(max_examples=80, deadline=None)
+def test_nothing_that_any_detector_finds_is_lost(finds: list[tuple[Any, ...]]) -> None:
+    boxes = [Box(x, y, x + w, y + h, 0.5, name) for x, y, w, h, name in finds]
+    by = {name: [box for box in boxes if box.source == name] for name in {b.source for b in boxes}}
+    faces = [*by.get("centerface", []), *by.get("blazeface", [])]
+    jointed = [joined(box) for box in by.get("movenet", [])]
+    found = sightings(jointed, by.get("centernet", []), faces, BIRTH)
+    for box in boxes:
+        covers = max(max(one.box.covers(box), one.head.covers(box)) for one in found)
+        assert covers > (0.6 if box.source == "centernet" else 0.7)
+
+
+class Fixed:
+    device = "test"
+
+    def __init__(self, name: str, *boxes: Box) -> None:
+        self.name, self._boxes = name, boxes
+
+    def detect(self, image: Any) -> list[Box]:
+        return list(self._boxes)
+
+
+def test_a_look_asks_everybody_and_names_who_found() -> None:
+    look = Look([Fixed("p", Box(50, 20, 90, 140))], [Fixed("f", Box(60, 22, 80, 44))])
+    (one,) = look(np.zeros((150, 150, 3), np.uint8))
+    assert (look.name, look.at_once) == ("p+f", False)
+    assert one.sources == ("p", "f")

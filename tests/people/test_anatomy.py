@@ -1,0 +1,156 @@
+"""What joints say of a head and a body, and masks that are never smaller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.people import Box, Person, ellipse
+from sfumato.people._anatomy import head_by_joints, head_of, head_radius, no_joints, paint_body
+from sfumato.people.track._person_masks import masked
+
+# somebody 170 cm tall who faces the camera, one pixel a centimetre, the crown at (100, 20)
+STANDING = np.array(
+    [
+        *[(100, 35), (103, 32), (97, 32), (107, 33), (93, 33)],
+        *[(118, 52), (82, 52), (122, 80), (78, 80), (124, 105), (76, 105)],
+        *[(110, 105), (90, 105), (111, 145), (89, 145), (112, 185), (88, 185)],
+    ],
+    np.float32,
+)
+BOX = Box(70, 20, 130, 192, 0.9)
+SHAPE = (240, 240)
+HEAD = [(100, 20), (100, 45), (90, 32), (110, 32)]  # crown, chin, and both sides
+
+
+def joints(points: Any = STANDING, confidence: float = 0.8) -> Any:
+    return np.concatenate([points, np.full((17, 1), confidence)], axis=1).astype(np.float32)
+
+
+def turned(points: Any, angle: float) -> Any:
+    cos, sin = np.cos(angle), np.sin(angle)
+    return (np.asarray(points, np.float32) - 100) @ np.array([[cos, sin], [-sin, cos]]) + 100
+
+
+def inside(head: Box, points: Any) -> bool:
+    (x, y), a, b = head.centre, head.width / 2, head.height / 2
+    return all(((u - x) / a) ** 2 + ((v - y) / b) ** 2 <= 1 for u, v in points)
+
+
+def around(points: Any) -> Box:
+    (x0, y0), (x1, y1) = np.min(points, axis=0), np.max(points, axis=0)
+    return Box(float(x0) - 12, float(y0) - 12, float(x1) + 12, float(y1) + 12, 0.9)
+
+
+@pytest.mark.parametrize("angle", np.linspace(0, 2 * np.pi, 9)[:-1])
+def test_the_ellipse_holds_the_head_however_the_body_lies(angle: float) -> None:
+    points = turned(STANDING, angle)
+    head = head_by_joints(joints(points), around(points))
+    assert head is not None
+    assert inside(head, turned(HEAD, angle))
+    assert head.area < 45 * 50, "and is not much larger than a head"
+
+
+def test_a_head_from_behind_is_where_the_trunk_says() -> None:
+    seen = joints()
+    seen[:5, 2] = 0.02
+    head = head_by_joints(seen, BOX)
+    assert head is not None
+    assert inside(head, [(100, 22), (100, 44), (92, 32), (108, 32)])
+
+
+def test_a_face_and_joints_make_one_head_around_both() -> None:
+    face = Box(88, 22, 116, 50)
+    head = head_of(joints(), BOX, face)
+    assert head.covers(face) == pytest.approx(1)
+    assert inside(head, HEAD)
+    far = Box(160, 160, 190, 190)
+    assert head_of(joints(), BOX, far).covers(far) == pytest.approx(1)
+
+
+@given(st.floats(0.3, 6), st.floats(-40, 40), st.floats(-40, 40))
+@settings(max_examples=40, deadline=None)
+def test_heads_scale_and_move_with_the_person(scale: float, x: float, y: float) -> None:
+    points = STANDING * scale + np.array([x, y], np.float32)
+    box = Box(70 * scale + x, 20 * scale + y, 130 * scale + x, 192 * scale + y)
+    first, second = head_by_joints(joints(), BOX), head_by_joints(joints(points), box)
+    assert first is not None
+    assert second is not None
+    assert second.width == pytest.approx(first.width * scale, rel=1e-3)
+    assert second.x0 == pytest.approx(first.x0 * scale + x, abs=1e-2 * scale + 1e-2)
+
+
+def person(points: Any, confidence: Any = 0.8, box: Box = BOX) -> Person:
+    here = joints(points, confidence) if points is not None else no_joints()
+    return Person(0, box, here, head_of(here, box, None), "test", SHAPE)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+@settings(max_examples=40, deadline=None)
+def test_a_mask_is_never_smaller_than_the_geometry(seed: int, sees: float) -> None:
+    """Whatever the network says of a crop: nothing, noise, or everything."""
+    generator = np.random.default_rng(seed)
+    points = STANDING + generator.normal(0, 6, STANDING.shape)
+    confidence = generator.random()
+
+    def network(crop: Any) -> Any:
+        return (generator.random(crop.shape[:2]) < sees).astype(np.float32)
+
+    somebody = person(points, confidence)
+    made = masked(somebody, np.zeros((*SHAPE, 3), np.uint8), network)
+    floor = np.zeros(SHAPE, np.uint8)
+    paint_body(floor, somebody.joints, somebody.head, head_radius(somebody.joints, BOX), (0, 0))
+    window = np.zeros(SHAPE, bool)
+    assert made.window is not None
+    window[made.window] = True
+    assert not (floor.astype(bool) & window & ~made.mask).any()
+    assert somebody.head is not None
+    assert made.mask[ellipse(somebody.head, SHAPE)].all()
+
+
+def test_capsules_hold_limbs_and_leave_the_floor() -> None:
+    floor = np.zeros(SHAPE, np.uint8)
+    paint_body(floor, joints(), Box(86, 17, 114, 49), head_radius(joints(), BOX), (0, 0))
+    for a, b in ((5, 7), (7, 9), (6, 8), (8, 10), (11, 13), (13, 15), (12, 14), (14, 16), (5, 12)):
+        for part in np.linspace(0, 1, 9):
+            x, y = STANDING[a] + (STANDING[b] - STANDING[a]) * part
+            assert floor[round(float(y)), round(float(x))]
+    outside = np.ones(SHAPE, bool)
+    outside[BOX.grow(12, 12).pixels(*SHAPE)] = False
+    assert not floor[outside].any()
+    assert 0.4 * BOX.area < floor.sum() < BOX.area
+
+
+def test_a_box_that_no_network_fills_is_covered_by_its_ellipse() -> None:
+    made = masked(
+        person(None), np.zeros((*SHAPE, 3), np.uint8), lambda crop: np.zeros(crop.shape[:2])
+    )
+    assert made.mask[ellipse(BOX, SHAPE)].all()
+
+
+def test_what_a_network_sees_beside_the_box_is_not_covered() -> None:
+    made = masked(
+        person(STANDING), np.zeros((*SHAPE, 3), np.uint8), lambda crop: np.ones(crop.shape[:2])
+    )
+    outside = np.ones(SHAPE, bool)
+    outside[BOX.scale(1.25).pixels(*SHAPE)] = False
+    assert not made.mask[outside].any()
+    assert made.mask[BOX.pixels(*SHAPE)].all()
+
+
+@pytest.mark.parametrize("box", [Box(-50, -50, -10, -10), Box(230, 230, 300, 400), Box(5, 5, 9, 9)])
+def test_people_at_and_beyond_the_edge_and_tiny_ones_are_covered_as_far_as_they_are_seen(
+    box: Box,
+) -> None:
+    made = masked(
+        person(None, box=box),
+        np.zeros((*SHAPE, 3), np.uint8),
+        lambda crop: np.zeros(crop.shape[:2]),
+    )
+    assert made.mask.shape == SHAPE
+    if box.width < 10:
+        assert made.mask[box.pixels(*SHAPE)].all()
