@@ -13,7 +13,7 @@ from benchmarks.people.clip_measures import judged_points, pairs
 from benchmarks.people.covers import changed, codec_noise
 from benchmarks.people.labels import LabelledClip
 from benchmarks.people.releases import DEFAULT, released
-from benchmarks.protect.run import deface_seconds, first_frame
+from benchmarks.protect.blur import deface_seconds, first_frame
 from sfumato.errors import SfumatoError
 
 # The peer decodes with other rounding than we do, so even its lossless file differs a little everywhere.
