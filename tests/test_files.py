@@ -13,7 +13,7 @@ import pytest
 
 from sfumato import files
 from sfumato.errors import SfumatoError
-from sfumato.files import atomic_output, staging_folder, write_text
+from sfumato.files import atomic_output, is_within, staging_folder, write_text
 
 
 def _write_and_wait(target: str, pipe: Any) -> None:
@@ -117,3 +117,39 @@ def test_a_pipe_or_a_device_is_never_replaced(tmp_path: Path) -> None:
     ):
         pass
     assert pipe.is_fifo()
+
+
+def test_one_file_under_any_of_its_names_is_within_its_folder(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "folder", tmp_path / "elsewhere"
+    (folder / "sub").mkdir(parents=True)
+    elsewhere.mkdir()
+    file = folder / "sub" / "a.txt"
+    file.write_text("")
+    os.link(file, elsewhere / "hard.txt")
+    (elsewhere / "soft.txt").symlink_to(file)
+    (elsewhere / "way").symlink_to(folder)
+    (folder / "out").symlink_to(elsewhere)
+    within = [file, folder, folder / "new" / "b.txt", elsewhere / "soft.txt", elsewhere / "way" / "new",
+              elsewhere / ".." / "folder" / "c", folder / "out", folder / "out" / "hard.txt"]  # fmt: skip
+    assert [is_within(path, folder) for path in within] == [True] * len(within)
+    assert is_within(elsewhere / "hard.txt", file)
+    assert is_within(folder / "sub", elsewhere / "way")
+    outside = [elsewhere, elsewhere / "hard.txt", tmp_path, tmp_path / "folder2", Path("/")]
+    assert [is_within(path, folder) for path in outside] == [False] * len(outside)
+
+
+def test_a_name_of_thousands_of_folders_is_resolved_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was resolved once for each of them, which took minutes."""
+    resolved, resolve = [], Path.resolve
+
+    def counted(path: Path, strict: bool = False) -> Path:
+        resolved.append(path)
+        return resolve(path, strict)
+
+    monkeypatch.setattr(Path, "resolve", counted)
+    deep = tmp_path.joinpath(*["y"] * 1000, "z.mp4")
+    assert not is_within(deep, tmp_path / "in.mp4")
+    assert not is_within(tmp_path / "in.mp4", deep)
+    assert len(resolved) == 4

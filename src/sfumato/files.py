@@ -74,16 +74,22 @@ def refuse_replacing(
 
 def is_within(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:
     """Is ``path`` the same as ``folder`` or below it, as it is written or where it leads?"""
-    whole = Path(path).absolute()
-    places = (whole, *whole.parents, *whole.resolve().parents)
-    return any(_same_file(place, Path(folder)) for place in places)
+    whole, place = Path(path).absolute(), Path(folder).resolve()
+    led = whole.resolve()
+    above = {whole, *whole.parents, led, *led.parents}
+    if place in above:
+        return True
+    identity = _identity(place)
+    return identity is not None and any(_identity(each) == identity for each in above)
 
 
-def _same_file(one: Path, other: Path) -> bool:
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What two names of one file share; None where there is none."""
     try:
-        return os.path.samefile(one, other)
-    except OSError:  # one of them is not there
-        return one.resolve() == other.resolve()
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def lock_file(handle: int) -> None:

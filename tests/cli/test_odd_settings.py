@@ -105,6 +105,18 @@ def test_chains_and_limits_to_a_region_refuse_in_words(run: Run, value: str) -> 
         assert in_words(run(*order("snow"), option, value)), option
 
 
+@pytest.mark.parametrize(
+    "setting", ["self", "cls", "init", "given", "positional", "__class__", "name"]
+)
+@pytest.mark.parametrize("name", ["edges", "dprp", "blur", "edges+snow"])
+def test_words_of_python_are_no_settings(run: Run, name: str, setting: str) -> None:
+    words = ["protect", "a", "b", "--dry-run", "--method", name, "--set", f"{setting}=1"]
+    code, said, refused = run(*words, "--epsilon", "2") if name == "dprp" else run(*words)
+    assert in_words((code, said, refused))
+    assert code == FAILED
+    assert "setting" in said + refused
+
+
 @pytest.mark.parametrize("method", ["pass", "pass-ldp"])
 def test_no_odd_setting_of_pass_ends_in_a_bug(run: Run, method: str) -> None:
     base = ["protect", "in", "out", "--method", method, "--private", "a", "--useful", "b",

@@ -315,6 +315,20 @@ def test_a_foreign_file_in_the_manifests_place_is_left_as_it_is(tmp_path: Path, 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_a_link_or_folder_in_the_manifests_place_is_left_as_it_is(
+    tmp_path: Path, kind: str
+) -> None:
+    items = sources(tmp_path / "in", a="fine:1")
+    precious, place = tmp_path / "precious", tmp_path / "out.job.jsonl"
+    precious.write_text("mine")
+    place.symlink_to(precious) if kind == "link" else place.mkdir()
+    with pytest.raises(MediaError, match="left as it is"):
+        run(items, tmp_path / "out", force=True)
+    assert precious.read_text() == "mine"
+    assert place.is_symlink() or place.is_dir()
+
+
 def test_equal_recordings_are_one(tmp_path: Path) -> None:
     """By their bytes, or by what the work saw in them; on the next run too, and renamed."""
     items = sources(
@@ -400,6 +414,33 @@ def test_under_a_guard_nothing_published_is_made_again(tmp_path: Path) -> None:
     out.rename(tmp_path / "handed over")
     assert run(tmp_path / "in", out, guard=ledger).ok  # drawn anew, reserved anew
     assert len(set(ledger.reserved)) == 3
+
+
+def test_the_same_recording_in_another_file_is_not_paid_for_again(tmp_path: Path) -> None:
+    """Only decoding shows that it is the same; that was done once, and the manifest says so."""
+    sources(tmp_path / "in", a="content:X:1", b="content:X:2", c="content:Y:1")
+    ledger = Ledger()
+    first = run(tmp_path / "in", tmp_path / "out", guard=ledger)
+    assert (len(first.done), len(first.left_out)) == (2, 1)
+    for _ in range(2):
+        again = run(tmp_path / "in", tmp_path / "out", guard=ledger)
+        assert (len(again.skipped), len(again.left_out)) == (2, 1)
+    assert len(ledger.reserved) == 1
+    left = first.left_out[0].source
+    left.write_text("content:Z:1")  # another recording under that name is another one
+    assert len(run(tmp_path / "in", tmp_path / "out", guard=ledger).done) == 1
+    assert len(ledger.reserved) == 2
+
+
+@pytest.mark.parametrize("name", ["new\nline", "\x1b[2J", "\u202egpm"])
+def test_a_kept_name_that_no_card_may_hold_is_refused_before_anything_is_reserved(
+    tmp_path: Path, name: str
+) -> None:
+    sources(tmp_path / "in", **{"a": "fine:1", name: "fine:2"})
+    ledger = Ledger()
+    with pytest.raises(MediaError, match="plain characters"):
+        run(tmp_path / "in", tmp_path / "out", guard=ledger, names="keep")
+    assert ledger.reserved == []
 
 
 def test_a_refused_format_leaves_the_reservation_open(tmp_path: Path) -> None:

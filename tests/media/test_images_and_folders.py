@@ -258,6 +258,12 @@ def test_a_failed_sequence_leaves_no_folder(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.parametrize("name", ["a.jfif", "a.JPE", "a.3gpp", "a.qt"])
+def test_other_endings_of_the_same_formats_are_recordings_too(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    assert list_media(tmp_path) == [tmp_path / name]
+
+
 def test_listing_is_natural_and_stays_inside(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside.mp4"
     for name in ("b/f10.mp4", "b/f2.MP4", "a.png", ".hidden/x.mp4", "b/.x.mp4", "notes.txt"):

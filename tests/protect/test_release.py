@@ -27,7 +27,7 @@ from sfumato.media import (
     write_image,
 )
 from sfumato.privacy import Guarantee, NoGuarantee, card_path, check_outputs, read_card
-from sfumato.protect import Method, OutputSettings, Promise, Shape, get, release
+from sfumato.protect import Method, OutputSettings, Promise, ProtectError, Shape, get, release
 from sfumato.protect._chain import Chain
 from sfumato.protect._command import CommandResult, Request, dry_run, run
 from sfumato.protect._release import narrowed_by_sound
@@ -366,6 +366,9 @@ def test_the_only_original_is_never_replaced(
         ("in.mp4", "folder", "h264", None),
         ("in.mp4", "folder.mp4", "h264", None),
         ("in.mp4", f"{'q' * 245}.mp4", "h264", None),
+        ("in.mp4", "new\nline.mp4", "h264", None),
+        ("in.mp4", "\u202egpm.mp4", "h264", None),
+        ("in.png", "\udce9.png", "h264", None),
         ("broken.mkv", "q.mp4", "h264", None),
         ("absent.mp4", "q.mp4", "h264", None),
     ],
@@ -397,6 +400,14 @@ def test_nothing_is_spent_on_what_is_known_to_fail(
             spend=spend,
         )
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"folder", "folder.mp4"}
+
+
+def test_a_folder_as_target_is_called_one_whether_or_not_it_may_be_replaced(tmp_path: Path) -> None:
+    write_video(tmp_path / "in.mp4")
+    (tmp_path / "out.mp4").mkdir()
+    for force in (False, True):
+        with pytest.raises(ProtectError, match="got the folder"):
+            release(dprp(), tmp_path / "in.mp4", tmp_path / "out.mp4", force=force)
 
 
 def spending(ledger: Ledger) -> Any:

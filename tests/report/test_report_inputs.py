@@ -296,6 +296,27 @@ def test_broken_pictures_are_refused(tmp_path: Path, content: bytes) -> None:
         read_picture(tmp_path / "sheet.png")
 
 
+@pytest.mark.parametrize("suffix", [".png", ".jpg"])
+def test_a_picture_that_claims_to_be_huge_is_refused_before_it_is_decoded(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"sheet{suffix}"
+    write_image(path, np.zeros((30, 40, 3), np.uint8))
+    assert (read_picture(path).width, read_picture(path).height) == (40, 30)
+    monkeypatch.setenv("SFUMATO_MAX_PIXELS", "1199")
+    for name in ("imdecode", "imdecodeWithMetadata", "imread"):
+        monkeypatch.setattr(cv2, name, lambda *_, **__: pytest.fail("decoded"))
+    with pytest.raises(PictureError, match="40 x 30"):
+        read_picture(path)
+
+
+def test_colours_of_a_picture_stay_what_they_are(tmp_path: Path) -> None:
+    write_image(tmp_path / "sheet.png", np.full((30, 40, 3), (200, 30, 60), np.uint8))
+    shown = base64.b64decode(read_picture(tmp_path / "sheet.png").uri.split(",", 1)[1])
+    blue, green, red = cv2.imdecode(np.frombuffer(shown, np.uint8), cv2.IMREAD_COLOR)[15, 20]
+    assert (red > 180, green < 60, blue < 90) == (True, True, True)
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -9,6 +9,7 @@ owner only (mode 0600) and never lies in the release (R14).
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import asdict, dataclass, field
@@ -85,6 +86,7 @@ class Manifest:
         self.path = path
         self.items: dict[str, Published] = {}
         self._by_digest: dict[str, str] = {}
+        self._contents: dict[str, str] = {}
         self.run = ""
         self.kept: Any = None
         self.closed = False
@@ -92,7 +94,12 @@ class Manifest:
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_FOLLOW
-        self._file = os.open(self.path, flags, 0o600)
+        try:
+            self._file = os.open(self.path, flags, 0o600)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EISDIR):  # a link or a folder in its place
+                raise
+            raise self._unreadable() from None
         try:
             lock_file(self._file)
             self._load()
@@ -128,7 +135,7 @@ class Manifest:
 
     def twin(self, source: str, digest: str, content: str | None) -> Published | None:
         """An item published from another source with the same bytes or the same decoded content."""
-        for known in (digest, content):
+        for known in (digest, self._contents.get(digest), content):
             other = self.items.get(self._by_digest.get(known or "", ""))
             if (
                 other is not None
@@ -137,6 +144,12 @@ class Manifest:
             ):
                 return other
         return None
+
+    def note_content(self, digest: str, content: str) -> None:
+        """Record what a file that was left out holds, so that it is not decoded, nor paid for, again."""
+        if self._contents.get(digest) != content:
+            self._append({"content": content, "digest": digest})
+            self._contents[digest] = content
 
     def _remember(self, item: Published) -> None:
         self.items[item.source] = item
@@ -203,6 +216,8 @@ class Manifest:
                     self._remember(Published(**entry))
                 case {"withdrawn": str(source)} if self.run:
                     del self.items[source]
+                case {"content": str(content), "digest": str(digest)} if self.run:
+                    self._contents[digest] = content
                 case {"closed": str(run)} if run == self.run:
                     self.closed = True
                 case _:
@@ -212,7 +227,7 @@ class Manifest:
 
     def _unreadable(self) -> MediaError:
         return MediaError(
-            f"Expected a job manifest of version {_VERSION} beside the output folder, got another "
-            "file at its place, which was left as it is: move it away, or choose another output "
-            "folder."
+            f"Expected a job manifest of version {_VERSION} beside the output folder, got "
+            "something else at its place, which was left as it is: move it away, or choose another "
+            "output folder."
         )

@@ -26,6 +26,7 @@ from sfumato.jobs._release_folder import (
     write_index,
 )
 from sfumato.media import MediaError, readable_size
+from sfumato.privacy import control_character
 from sfumato.progress import tell
 
 Work = Callable[[Path, Path, dict[str, Any]], Any]
@@ -222,9 +223,14 @@ class _Job:
                 progress(standing)
 
     def require_names(self, items: list[Item]) -> None:
-        """Raise if two kept names would become one."""
+        """Raise if two kept names would become one, or one cannot stand on a card."""
         if self.names == "keep":
             names = [f"{item.folder}/{self._ending(item, item.source.stem)}" for item in items]
+            if any(control_character(name) for name in names):
+                raise MediaError(
+                    "Expected kept names of plain characters, got one with a control character: "
+                    "rename it, or let names be random."
+                )
             if len({name.casefold() for name in names}) < len(names):
                 raise MediaError(
                     "Expected every kept name once, got two that differ in their ending or in case "
@@ -311,6 +317,8 @@ class _Job:
         staged = os.path.relpath(root, self.release.absolute().parent)
         entry = Published(item.key, digest, self.settings_digest, outputs, main, result, staged)
         if twin := self._twin(item, digest, entry.content):
+            if entry.content is not None:
+                self.manifest.note_content(digest, entry.content)
             return twin
         try:
             if self.guard is not None:

@@ -22,12 +22,13 @@ from sfumato.media._staging import atomic_folder
 VIDEO_SUFFIXES = frozenset(
     {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".wmv"}
     | {".flv", ".3gp", ".ogv", ".mxf", ".gif", ".dv", ".m2ts", ".m2t", ".m2v", ".vob", ".f4v"}
-    | {".3g2", ".asf", ".divx", ".ogm", ".nut", ".y4m", ".h264", ".hevc", ".rm"}
+    | {".3g2", ".3gpp", ".asf", ".divx", ".ogm", ".nut", ".y4m", ".h264", ".hevc", ".rm", ".qt"}
+    | {".mp4v", ".mpv", ".m1v", ".insv", ".lrv"}
 )
 # Pictures of people as likely as any, in formats that are not read here.
 UNREADABLE_SUFFIXES = frozenset(
     {".heic", ".heif", ".avif", ".jxl", ".jp2", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf"}
-    | {".orf", ".rw2", ".psd", ".exr", ".hdr", ".braw", ".r3d"}
+    | {".orf", ".rw2", ".psd", ".exr", ".hdr", ".braw", ".r3d", ".mpo", ".insp", ".dcm"}
 )
 AUDIO_SUFFIXES = frozenset({".wav", ".flac", ".mp3", ".m4a", ".ogg", ".opus", ".aac"})
 _SUFFIXES = {"video": VIDEO_SUFFIXES, "image": IMAGE_SUFFIXES, "audio": AUDIO_SUFFIXES}
@@ -126,7 +127,7 @@ def _not_taken(file: Path, kinds: tuple[str, ...], inside: Path) -> LeftOut | No
         )
     if other is not None:
         return LeftOut(file, f"{other}, where {' or '.join(kinds)} was asked for")
-    return LeftOut(file, "no recording, by the ending of its name")
+    return LeftOut(file, "not taken for a recording: its name has no ending that is known")
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:

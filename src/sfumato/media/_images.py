@@ -17,7 +17,9 @@ from sfumato.media._info import Image
 from sfumato.media._picture_size import require_bounded
 from sfumato.media._structure import readable_size, require_whole
 
-IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"})
+IMAGE_SUFFIXES = frozenset(
+    {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"} | {".jpe", ".jfif"}
+)
 _WRITTEN_SUFFIXES = (".png", ".webp", ".jpg", ".jpeg")
 
 _MAX_BYTES = 1 << 29

@@ -214,7 +214,7 @@ class VideoReader:
         if not self._tolerant:
             raise MediaError(
                 f"Expected {expected}, got {got}: the video is damaged. Fetch it again, or pass "
-                "tolerant=True to use the frames that are left."
+                "--tolerant (tolerant=True) to use the frames that are left."
             ) from None
 
     def _describe(self, frame: Any) -> VideoInfo:

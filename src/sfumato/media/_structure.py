@@ -50,7 +50,7 @@ def require_whole(path: Path) -> None:
     if stated > size:
         raise MediaError(
             f"Expected a whole file of at least {stated} bytes, got {size}: its end is missing. "
-            "Fetch it again, or pass tolerant=True to use the frames that are left."
+            "Fetch it again, or pass --tolerant (tolerant=True) to use what is left."
         )
 
 
@@ -161,8 +161,8 @@ def _elements(stream: BinaryIO, start: int, end: int) -> Iterator[tuple[bytes, i
 def _damaged() -> MediaError:
     return MediaError(
         "Expected a file whose parts follow each other without a gap, got one that is broken in "
-        "the middle: it is damaged. Fetch it again, or pass tolerant=True to use the frames that "
-        "are left."
+        "the middle: it is damaged. Fetch it again, or pass --tolerant (tolerant=True) to use "
+        "what is left."
     )
 
 

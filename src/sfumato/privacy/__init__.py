@@ -11,6 +11,7 @@ from sfumato.privacy._card import (
     check_outputs,
     check_page,
     checked_card,
+    control_character,
     read_card,
     versions_of,
 )
@@ -139,6 +140,7 @@ __all__ = [
     "checklist",
     "choose",
     "coins",
+    "control_character",
     "delta_of",
     "dpsgd_event",
     "dpsgd_schedule",

@@ -438,19 +438,30 @@ def _refuse_paths(where: str, value: Any) -> None:
             raise CardError(f"Expected plain values in {where}, got {type(value).__name__}.")
 
 
+def control_character(text: str) -> str:
+    """The first character of ``text`` that no card may hold; empty where there is none."""
+    return next(
+        (
+            character
+            for character in text
+            if unicodedata.category(character) in {"Cc", "Cs"} or character in _MISLEADING
+        ),
+        "",
+    )
+
+
 def _refuse_control_characters(value: Any, depth: int = 0) -> None:
     """Whoever prints a card must not run what somebody else wrote into it."""
     if depth > _DEEPEST:
         raise CardError("Expected a card as sfumato writes it, got one that is nested too deeply.")
     match value:
         case str():
-            for character in value:
-                if unicodedata.category(character) in {"Cc", "Cs"} or character in _MISLEADING:
-                    raise CardError(
-                        "Expected plain text on the card, got a control character (code "
-                        f"{ord(character):#06x}): it could change what a screen shows. Do not trust "
-                        "a card like this."
-                    )
+            if character := control_character(value):
+                raise CardError(
+                    "Expected plain text on the card, got a control character (code "
+                    f"{ord(character):#06x}): it could change what a screen shows. Do not trust "
+                    "a card like this."
+                )
         case Mapping():
             for key, item in value.items():
                 _refuse_control_characters(key, depth + 1)

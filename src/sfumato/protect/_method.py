@@ -83,7 +83,7 @@ def _checking(init: Callable[..., None]) -> Callable[..., None]:
     """``init`` behind the check of its settings; what a subclass passes on is checked already."""
 
     @wraps(init)
-    def checking(self: Method, *positional: Any, **given: Any) -> None:
+    def checking(self: Method, /, *positional: Any, **given: Any) -> None:
         method = type(self)
         if method.__init__ is checking:
             name = getattr(method, "name", method.__name__)

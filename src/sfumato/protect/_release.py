@@ -27,7 +27,15 @@ from sfumato.media import (
     write_image,
 )
 from sfumato.people import runtime_packages
-from sfumato.privacy import Card, NoGuarantee, Output, UnitKind, card_path, versions_of
+from sfumato.privacy import (
+    Card,
+    NoGuarantee,
+    Output,
+    UnitKind,
+    card_path,
+    control_character,
+    versions_of,
+)
 from sfumato.progress import tell
 from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError
@@ -159,10 +167,19 @@ def require_target(
     force: bool = False,
 ) -> None:
     """Raise unless a protected copy can be put there; reads nothing of the recording."""
+    if character := control_character(target.name):
+        raise ProtectError(
+            f"Expected an output name of plain characters, got one with {character!r}, which no card "
+            "may hold: rename the output."
+        )
     places = (target, *sidecars, card_path(target), card_path(target).with_suffix(".md"))
     refuse_replacing(source, *places)
     for path in places:
-        refuse_overwrite(path, force=force and not path.is_dir())
+        if path.is_dir():
+            raise ProtectError(
+                f"Expected a file name as the output, got the folder {str(path)!r}: name a file in it."
+            )
+        refuse_overwrite(path, force=force)
     is_picture = source.suffix.lower() in IMAGE_SUFFIXES
     if is_picture != (target.suffix.lower() in IMAGE_SUFFIXES):
         raise ProtectError(

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
-import numpy as np
 
 from sfumato.errors import SfumatoError
+from sfumato.media import MediaError, read_image
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg"})
 _WIDEST = 1600
@@ -51,16 +51,16 @@ def read_picture(path: Path, *, with_originals: bool = False, vouched: bool = Fa
             f"Expected protected pictures, but {path.name!r} is named as an original: leave it out, "
             "or pass --with-originals to show the people in it to everybody who reads the report."
         )
-    content = np.fromfile(path, dtype=np.uint8)
-    pixels = cv2.imdecode(content, cv2.IMREAD_COLOR) if content.size else None
-    if pixels is None:
-        raise PictureError(f"Expected a PNG or JPEG picture in {path.name!r}, got something else.")
+    try:
+        pixels = read_image(path)
+    except MediaError as error:
+        raise PictureError(f"The picture {path.name!r} cannot be shown. {error}") from None
     height, width = pixels.shape[:2]
     if width > _WIDEST:
         height = max(1, round(height * _WIDEST / width))
         width = _WIDEST
         pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
-    done, encoded = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
+    done, encoded = cv2.imencode(".jpg", pixels[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
     if not done:
         raise PictureError(f"The picture {path.name!r} could not be encoded for the report.")
     text = base64.b64encode(encoded.tobytes()).decode("ascii")
