@@ -195,4 +195,28 @@ MUTANTS = (
             "tests/protect/noise/test_relations.py::test_a_released_recording_is_not_added_or_removed",
         ),
     ),
+    Mutant(
+        "229",
+        "ours: events keep numbers of any type",
+        (
+            Patch(
+                "privacy/_events.py",
+                "return float(value) if is_real(value) else math.nan  # type: ignore[arg-type]",
+                "return value if is_real(value) else math.nan  # type: ignore[return-value]",
+            ),
+        ),
+        ("tests/privacy/test_events.py::test_the_type_of_a_number_changes_nothing",),
+    ),
+    Mutant(
+        "230",
+        "ours: a subclass of an event is believed",
+        (
+            Patch(
+                "privacy/_events.py",
+                "_EVENTS.get(value.name) is type(value)",
+                "value.name in _EVENTS",
+            ),
+        ),
+        ("tests/privacy/test_events.py::test_a_subclass_of_an_event_is_no_event",),
+    ),
 )

@@ -455,7 +455,7 @@ MUTANTS = (
     Mutant(
         "71",
         "ours: a key finds the reservation of another run",
-        (Patch("ledger/_book.py", "if request.run != held.run:", "if False:"),),
+        (Patch("ledger/_state.py", "if request.run != held.run:", "if False:"),),
         (f"{_BUDGET}::test_a_named_key_belongs_to_the_run_that_took_it",),
     ),
     Mutant(
@@ -546,7 +546,7 @@ MUTANTS = (
     Mutant(
         "80",
         "ours: a committed reservation is drawn under again",
-        (Patch("ledger/_book.py", "if held.committed and request.draws:", "if False:"),),
+        (Patch("ledger/_state.py", "if held.committed and request.draws:", "if False:"),),
         (f"{_BUDGET}::test_a_committed_run_is_found_only_to_write_what_it_drew",),
     ),
     Mutant(
@@ -816,5 +816,62 @@ MUTANTS = (
             ),
         ),
         (f"{_STEP}::test_noise_has_keys_of_256_bits_from_the_operating_system",),
+    ),
+    Mutant(
+        "231",
+        "ours: what a pass writes into buffers and frozen parameters leaves",
+        (Patch("learn/_trainer.py", "fixed.check()", "pass"),),
+        ("tests/learn/test_real_batches.py::test_what_a_forward_pass_writes_never_leaves",),
+    ),
+    Mutant(
+        "232",
+        "ours: what a pass writes into trained parameters leaves",
+        (
+            Patch(
+                "learn/engine/_step.py",
+                "with unwritten(self._model, trainable_only=True):",
+                "if True:",
+            ),
+        ),
+        ("tests/learn/test_real_batches.py::test_what_a_forward_pass_writes_never_leaves",),
+    ),
+    Mutant(
+        "233",
+        "ours: ranks compare some of their records",
+        (
+            Patch(
+                "learn/_overlap.py",
+                "range(len(records)):\n        record = records[place]\n        for part",
+                "range(0, len(records), 1 + len(records) // 64):\n"
+                "        record = records[place]\n        for part",
+            ),
+        ),
+        (
+            "tests/learn/engine/test_two_processes.py::test_ranks_that_hold_different_records_are_stopped",
+        ),
+    ),
+    Mutant(
+        "234",
+        "ours: two copies of one run are counted once and both let go (R20)",
+        (Patch("ledger/_ledger.py", "if held.committed and only_once:", "if False:"),),
+        ("tests/ledger/test_ledger_budget.py::test_two_copies_of_one_run_cannot_both_be_let_go",),
+    ),
+    Mutant(
+        "235",
+        "ours: noise measured against C, rounding left out (R19)",
+        (
+            Patch(
+                "learn/_plan.py",
+                "longest = self.clip_norm * (1 + ROUNDING_OF_CLIPPED)",
+                "longest = self.clip_norm",
+            ),
+        ),
+        (f"{_STEP}::test_noise_is_measured_against_what_rounding_lets_a_record_add",),
+    ),
+    Mutant(
+        "236",
+        "ours: noise in torch's default type",
+        (Patch("learn/engine/_noise.py", "pairs, dtype=torch.float32)", "pairs)"),),
+        (f"{_STEP}::test_noise_has_the_same_digits_whatever_the_default_type",),
     ),
 )

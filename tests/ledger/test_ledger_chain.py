@@ -162,9 +162,9 @@ def test_a_well_hashed_entry_that_makes_no_sense_is_refused(path: Path) -> None:
 
 
 def _replayed(export: Export) -> None:
-    from sfumato.ledger._book import Book
+    from sfumato.ledger._state import LedgerState
 
-    Book().extend(export.entries)
+    LedgerState().extend(export.entries)
 
 
 @pytest.mark.parametrize("change", ["UPDATE {} SET body = ''", "DELETE FROM {}", "TRUNCATE {}"])

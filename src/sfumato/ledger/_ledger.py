@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato import __version__
 from sfumato.errors import needs_extra
-from sfumato.ledger._book import Account, Book
 from sfumato.ledger._budget import ALL, Budget, checked_name
 from sfumato.ledger._chain import Entry, Export
 from sfumato.ledger._errors import (
@@ -21,6 +20,7 @@ from sfumato.ledger._errors import (
     UnguaranteedReleaseError,
 )
 from sfumato.ledger._reservation import Request, Reservation, plain_records
+from sfumato.ledger._state import Account, LedgerState
 from sfumato.ledger._statement import Statement
 from sfumato.privacy import Guarantee, NoGuarantee, Relation, Unit
 
@@ -105,14 +105,14 @@ class Ledger:
             shards=tuple(shards),
         )
         with self._storage.laying_out() as connection:
-            book = self._book(connection)
-            if dataset in book.accounts:
+            state = self._replayed(connection)
+            if dataset in state.accounts:
                 raise LedgerError(
                     f"Expected a new data set, but {dataset!r} is already in this ledger and a "
                     "budget is never changed: choose another name, or see sfumato ledger show."
                 )
-            self._append(connection, book, dataset, "create", "", {"budget": budget.to_json()})
-            return Statement.of(book.account(dataset))
+            self._append(connection, state, dataset, "create", "", {"budget": budget.to_json()})
+            return Statement.of(state.account(dataset))
 
     def reserve(
         self,
@@ -143,16 +143,16 @@ class Ledger:
             run=run,
             draws=draws,
         )
-        book = self._read()
+        state = self._read()
         for attempt in range(_OPTIMISTIC_TRIES + 1):
             locked_decision = attempt == _OPTIMISTIC_TRIES
             # A refusal from a stale view is final: histories only grow, and so does what is spent.
-            if not locked_decision and (found := _decide(book.account(dataset), request)):
+            if not locked_decision and (found := _decide(state.account(dataset), request)):
                 return found
-            seen = len(book.account(dataset).reservations)
+            seen = len(state.account(dataset).reservations)
             with self._storage.writing() as connection:
-                book.extend(self._storage.entries(connection, after=book.count))
-                account = book.account(dataset)
+                state.extend(self._storage.entries(connection, after=state.count))
+                account = state.account(dataset)
                 if locked_decision and (found := _decide(account, request)):
                     return found
                 if locked_decision or len(account.reservations) == seen:
@@ -163,7 +163,7 @@ class Ledger:
                     }
                     if request.run is not None:
                         body["run"] = request.run
-                    self._append(connection, book, dataset, "reserve", request.key, body)
+                    self._append(connection, state, dataset, "reserve", request.key, body)
                     return account.reservations[request.key]
         raise AssertionError("the last attempt decides while it holds the lock")
 
@@ -193,10 +193,10 @@ class Ledger:
             key, dataset = reservation.key, reservation.dataset
         else:
             key = reservation
-        book = self._read()  # the long part, before anybody has to wait
+        state = self._read()  # the long part, before anybody has to wait
         with self._storage.writing() as connection:
-            book.extend(self._storage.entries(connection, after=book.count))
-            held = _held(book, key, dataset)
+            state.extend(self._storage.entries(connection, after=state.count))
+            held = _held(state, key, dataset)
             if isinstance(reservation, Reservation) and held.digest != reservation.digest:
                 raise LedgerError(f"The reservation {key!r} was made in another ledger.")
             if held.committed and only_once:
@@ -208,7 +208,7 @@ class Ledger:
             if held.committed:
                 return held
             body = {"reservation": held.entry, "output_digest": output_digest}
-            self._append(connection, book, held.dataset, "commit", key, body)
+            self._append(connection, state, held.dataset, "commit", key, body)
             return replace(held, committed=True)
 
     @contextmanager
@@ -281,7 +281,7 @@ class Ledger:
         """The whole chain with count and head. Keep it where the ledger's writers cannot reach."""
         with self._storage.reading() as connection:
             export = Export.of(self._storage.entries(connection))
-        Book().extend(export.entries)
+        LedgerState().extend(export.entries)
         return export
 
     def verify(self, *, count: int | None = None, head: str | None = None) -> Export:
@@ -297,19 +297,19 @@ class Ledger:
             export.check_holds(count, head)
         return export
 
-    def _read(self) -> Book:
+    def _read(self) -> LedgerState:
         with self._storage.reading() as connection:
-            return self._book(connection)
+            return self._replayed(connection)
 
-    def _book(self, connection: Connection) -> Book:
-        book = Book()
-        book.extend(self._storage.entries(connection))
-        return book
+    def _replayed(self, connection: Connection) -> LedgerState:
+        state = LedgerState()
+        state.extend(self._storage.entries(connection))
+        return state
 
     def _append(
         self,
         connection: Connection,
-        book: Book,
+        state: LedgerState,
         dataset: str,
         kind: str,
         key: str,
@@ -321,9 +321,9 @@ class Ledger:
             "sfumato": __version__,
         }
         entry = Entry.after(
-            book.count, book.head, dataset=dataset, kind=kind, key=key, body=stamped
+            state.count, state.head, dataset=dataset, kind=kind, key=key, body=stamped
         )
-        book.extend([entry])
+        state.extend([entry])
         self._storage.append(connection, entry)
 
 
@@ -335,8 +335,8 @@ def _decide(account: Account, request: Request) -> Reservation | None:
     return found
 
 
-def _held(book: Book, key: str, dataset: str | None) -> Reservation:
-    accounts = book.accounts.values() if dataset is None else [book.account(dataset)]
+def _held(state: LedgerState, key: str, dataset: str | None) -> Reservation:
+    accounts = state.accounts.values() if dataset is None else [state.account(dataset)]
     found = [held for account in accounts if (held := account.reservations.get(key))]
     if len(found) == 1:
         return found[0]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.ledger._book import Account
 from sfumato.ledger._budget import Budget
 from sfumato.ledger._composition import ACCOUNTANT
 from sfumato.ledger._reservation import Reservation
+from sfumato.ledger._state import Account
 from sfumato.privacy import format_epsilon, format_factor
 
 _SMALLEST_SHOWN = 1e-100

@@ -339,7 +339,9 @@ def plain_number(value: object) -> float:
 
 def plain_count(value: object) -> int | None:
     """Any whole number as a plain int; None for everything else, truth values too."""
-    return int(value) if not isinstance(value, bool) and isinstance(value, Integral) else None
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        return None
+    return int(value)
 
 
 def is_event(value: object) -> bool:

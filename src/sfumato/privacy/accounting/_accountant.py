@@ -190,11 +190,11 @@ def epsilon_by_pld(terms: Terms, delta: float) -> float:
     rough = _rough(terms, delta)
     if rough == 0 or delta < LEAST_DELTA:
         return min(rough, epsilon_by_rdp(terms, delta, DENSE_ORDERS))
-    interval = interval_for(rough)
+    interval = wanted_interval(rough)
     found = epsilon_on_grid(terms, delta, interval)
     # The first guess chose too wide a grid. Grids are nested, so a finer one is hardly ever above.
-    while 0 < found < math.inf and interval_for(found / 1.5) < interval:
-        interval = interval_for(found / 1.5)
+    while 0 < found < math.inf and wanted_interval(found) < interval:
+        interval = wanted_interval(found)
         found = min(found, epsilon_on_grid(terms, delta, interval))
     return min(found, rough)
 
@@ -239,6 +239,11 @@ def interval_for(epsilon: float) -> float:
     if epsilon <= _LARGE:
         return INTERVAL
     return INTERVAL * 2.0 ** math.ceil(math.log2(min(epsilon, 1e40) / _LARGE))
+
+
+def wanted_interval(epsilon: float) -> float:
+    """For an answer that was found to be ``epsilon``, or about to be: somewhat finer, for a smooth change."""
+    return interval_for(epsilon / 1.5)
 
 
 def epsilon_on_grid(terms: Terms, delta: float, interval: float) -> float:

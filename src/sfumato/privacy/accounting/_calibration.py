@@ -24,7 +24,7 @@ from sfumato.privacy.accounting._accountant import (
     LEAST_DELTA,
     epsilon_of,
     epsilon_on_grid,
-    interval_for,
+    wanted_interval,
 )
 from sfumato.privacy.accounting._gaussian import mu_of_gaussian
 from sfumato.privacy.accounting._terms import AccountingError, terms_of
@@ -114,7 +114,7 @@ def calibrate_dpsgd(
     # mu = q sqrt(T (exp(1/sigma^2) - 1)) in the limit of many small steps
     per_step = max(1e-9, mu / (double * sampling_rate * math.sqrt(steps)))
     guess = max(_LEAST_NOISE * 1e2, min(1 / math.sqrt(math.log1p(per_step**2)), _MOST_NOISE / 1e2))
-    interval = interval_for(epsilon)
+    interval = wanted_interval(epsilon)
 
     def account(noise: float) -> float:
         return account_dpsgd(noise, delta, sampling_rate, steps, kind, accountant)

@@ -78,9 +78,11 @@ class LossCurve:
         allowed = (delta - self.losses.infinite) / self._of_sums
         if not allowed >= 0:
             return math.inf
-        if self.delta(0.0) <= delta:
+        found = self._solve(allowed)
+        # where delta(0) is small enough, the solution lies at 0 or below, but for rounding
+        if found <= self.interval and self.delta(0.0) <= delta:
             return 0.0
-        return max(0.0, self._solve(allowed)) + self.rounding
+        return max(0.0, found) + self.rounding
 
     @property
     def _of_sums(self) -> float:

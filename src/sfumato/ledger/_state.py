@@ -108,7 +108,7 @@ class Account:
         )
 
 
-class Book:
+class LedgerState:
     """All data sets, replayed from entries. Every entry is checked before it is believed."""
 
     def __init__(self) -> None:
