@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -58,6 +57,7 @@ class Hiding(Method):
     leaves: ClassVar[tuple[str, ...]] = (
         "body, clothes, gait and surroundings, which are shown as they are",
     )
+    works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
     default_region: ClassVar[str] = "faces"
     audits: ClassVar[frozenset[str]] = frozenset({"deblur", "smooth", "learned", "average", "halo"})
     region: Region
@@ -95,15 +95,6 @@ class Hiding(Method):
         self._left: dict[int, list[people.Box]] = {}
         self._known = False
 
-    @classmethod
-    def accepted_settings(cls) -> dict[str, inspect.Parameter]:
-        return {
-            name: parameter
-            for owner in (Hiding, cls)
-            for name, parameter in inspect.signature(owner).parameters.items()
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-        }
-
     @property
     def lookahead(self) -> int:
         return self.region.lookahead + 2 * (_AHEAD + 1)
@@ -114,11 +105,9 @@ class Hiding(Method):
 
     @property
     def settings(self) -> dict[str, Any]:
-        return self.region.settings | {"check": getattr(self.check, "name", self.check)}
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        return self.region.packages
+        own = type(self).accepted_settings().keys() - Hiding.accepted_settings().keys()
+        check = {"check": getattr(self.check, "name", self.check)}
+        return self.region.settings | check | {name: getattr(self, name) for name in sorted(own)}
 
     @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
