@@ -1,7 +1,7 @@
 """Encoders f(x): what decides which donor a sample is near to.
 
 An encoder maps (n, ...) to (n, dimension). ``prepare`` is called once with the training tensors
-and their classes before the first step, so that an encoder can start from what the data look like.
+and their classes before the first step, so that an encoder can start from the statistics of the data.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def whitening(centred: Tensor, components: int, rows: int = 6000) -> Tensor:
 class ErasedMLP(Encoder):
     """Useful classes and a few principal components, private classes erased; plus a perceptron.
 
-    For few records with many features, where a perceptron alone learns the useful class of its
-    training records by heart. Whitened components lose every direction in which the means of
+    For few records with many features, where a perceptron alone overfits the useful class
+    of its training records. Whitened components lose every direction in which the means of
     private classes differ: no linear attacker is left (least-squares concept erasure, Belrose et
     al. 2023). The start is then ``emphasis`` times the linear guess of each useful class and
     ``general`` principal components of the rest; the perceptron, zero at first, hides what is

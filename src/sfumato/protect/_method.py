@@ -206,8 +206,8 @@ class Method(ABC):
         """While this lasts, the sidecars of ``video`` are written along with the stream."""
         return nullcontext()
 
-    def opened(self, source: Path, workshop: Path) -> Method:
-        """The method that gives the frames of ``source``; may use the private folder ``workshop``."""
+    def opened(self, source: Path, scratch: Path) -> Method:
+        """The method that gives the frames of ``source``; may use the private folder ``scratch``."""
         return self
 
     def sidecars(self, video: Path) -> tuple[Path, ...]:

@@ -111,10 +111,10 @@ class External(Method):
             f"Expected a file for the method {self.name}, got frames: use apply(source, target)."
         )
 
-    def opened(self, source: Path, workshop: Path) -> Method:
-        given = workshop / f"input{source.suffix.lower()}"
+    def opened(self, source: Path, scratch: Path) -> Method:
+        given = scratch / f"input{source.suffix.lower()}"
         given.symlink_to(source.absolute())
-        made = workshop / f"output{self.suffix or source.suffix.lower()}"
+        made = scratch / f"output{self.suffix or source.suffix.lower()}"
         run_tool(self._words, {"input": given, "output": made}, timeout=self.timeout)
         return _Made(made)
 

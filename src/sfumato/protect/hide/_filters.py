@@ -22,7 +22,7 @@ BLUR_SIZE = 12  # a place is blurred at this size: strong blur needs no more
 
 
 def _put(part: Image, covered: Image, mask: people.Mask) -> None:
-    """The covered pixels into the picture; a box needs no look at every single one."""
+    """The covered pixels into the picture; a box needs no mask."""
     if mask.all():
         part[:] = covered
     else:

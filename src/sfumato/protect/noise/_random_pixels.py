@@ -35,13 +35,13 @@ class Snow(UnitMethod):
 
     Guarantee: (0, 1 - p)-DP for one pixel under replace, and (0, 1 - p^(m n)) for m pixels in n
     frames: the release differs only if one of them survives. That is a weak promise, for a
-    pixel that survives is shown in the clear; where delta rounds to 1 there is none. Coins are words of
-    64 bits below a whole number, whose share of 2^64 is p or above it.
+    pixel that survives is shown in the clear; where delta rounds to 1 there is none. A pixel is
+    replaced if a random word of 64 bits is below a threshold, whose share of 2^64 is p or above it.
 
     | edge case | what happens |
     | --- | --- |
     | p = 1 | everything is grey: epsilon 0, delta 0 |
-    | three channels | replaced together, by one coin a pixel |
+    | three channels | replaced together, by one random word a pixel |
     """
 
     name: ClassVar[str] = "snow"
@@ -91,8 +91,8 @@ class GreyLevelResponse(UnitMethod):
 
     Guarantee: (epsilon, delta)-DP for the stated unit under replace (epsilon-DP at delta 0). One of
     the 256 grey levels of one channel is log(1 + 256 (1 - noise) / noise)-DP; m pixels in n frames
-    are 3 m n independent values, composed exactly. Coins are words of 64 bits below a whole number,
-    whose share of 2^64 is the stated noise or above it.
+    are 3 m n independent values, composed exactly. A value is replaced if a random word of
+    64 bits is below a threshold, whose share of 2^64 is the stated noise or above it.
 
     | edge case | what happens |
     | --- | --- |
