@@ -52,6 +52,7 @@ class DpImage(LatticeMethod):
     summary: ClassVar[str] = "noise on a clipped latent of every frame (DP-Image)"
     provides: ClassVar[str] = "(epsilon, delta) for frame, clip or video"
     works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
+    counts_pixels: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -30,6 +30,8 @@ class UnitMethod(Method):
     """A method whose noise is calibrated for a unit of pixels under a relation."""
 
     audits: ClassVar[frozenset[str]] = Method.audits | {"release-code"}
+    # Whether the noise for m pixels is smaller than that for a whole frame.
+    counts_pixels: ClassVar[bool] = True
 
     def __init__(
         self,
