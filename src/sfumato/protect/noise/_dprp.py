@@ -20,7 +20,7 @@ from sfumato.privacy import (
     format_epsilon,
 )
 from sfumato.protect._method import Promise, ProtectError, Shape
-from sfumato.protect._setting_kinds import Delta, Epsilon, Frames
+from sfumato.protect._setting_kinds import Delta, Epsilon, FrameCount
 from sfumato.protect.noise._bases import CHANNELS, Basis, Dct3, reach_of
 from sfumato.protect.noise._dprp_published import Coefficients, published_k, published_noise
 from sfumato.protect.noise._extent import UnitMethod, unit_extent
@@ -70,8 +70,8 @@ class VideoDprp(UnitMethod):
         epsilon: Epsilon,
         delta: Delta,
         basis: BasisName = "dct",
-        block: Frames = 64,
-        kept_frames: Frames = 4,
+        block: FrameCount = 64,
+        kept_frames: FrameCount = 4,
         kept_size: Annotated[int, Field(ge=1, le=8192)] = 16,
         k: Coefficients | None = None,
         clips: Annotated[int, Field(ge=1, le=10**6)] | None = None,
@@ -130,7 +130,7 @@ class VideoDprp(UnitMethod):
         return shared | {"k": self.k} | ({"b": self.b} if self.calibration == "published" else {})
 
     def block_length(self, shape: Shape) -> int:
-        """Frames in a block: as set, or what cuts the recording into ``clips`` equal parts."""
+        """FrameCount in a block: as set, or what cuts the recording into ``clips`` equal parts."""
         if self.clips is None:
             return self.block if shape.frames is None else min(self.block, shape.frames)
         if shape.frames is None:
