@@ -231,8 +231,9 @@ class Avatar(Method):
             yield given, self._replaced(given, first, finder, eraser, refiner, order)
             first += len(given)
         for part in (finder, eraser):
-            if isinstance(part, ImportedFinder | ImportedInpainting):
-                part.ended()
+            # what reads files of other tools refuses those that speak of more frames
+            if (ended := getattr(part, "ended", None)) is not None:
+                ended()
 
     def _replaced(
         self,
