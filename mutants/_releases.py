@@ -631,7 +631,7 @@ MUTANTS += (
         "previews and exports go into the folder of the release",
         (
             Patch(
-                "protect/_private_place.py",
+                "protect/_before_after.py",
                 "if is_within(path, target.absolute().parent):",
                 "if False:",
             ),

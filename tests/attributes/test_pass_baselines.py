@@ -9,6 +9,7 @@ import pytest
 import torch
 from attribute_data import speech_like
 
+from benchmarks.attributes.pictures import PictureMethod
 from sfumato import protect
 from sfumato.attributes import AttributesError, read_table
 from sfumato.attributes.baselines import (
@@ -21,7 +22,6 @@ from sfumato.attributes.baselines import (
     PPDAR,
     GameSettings,
     MaSS,
-    PictureMethod,
     Turn,
 )
 from sfumato.audit import ClassifierScores, ProbeSettings, probe

@@ -157,6 +157,8 @@ def test_cards_written_before_still_name_the_same_method(path: Path) -> None:
     card = read_card(path.with_name(path.name.removesuffix(".card.json")))
     method = protect.from_card(card)
     assert method.name == card.method
+    of_the_release = {"codec", "keep_audio", "region", "public_mask"}
+    assert card.settings.keys() - of_the_release <= method.settings.keys()
     told = {name: value for name, value in method.settings.items() if name in card.settings}
     masked = card.settings.get("public_mask", False)
     for name, value in told.items():

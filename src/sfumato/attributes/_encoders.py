@@ -1,7 +1,7 @@
 """Encoders f(x): what decides which donor a sample is near to.
 
 An encoder maps (n, ...) to (n, dimension). ``prepare`` is called once with the training tensors
-and their classes before the first step, so that an encoder can start from what the data look like.
+and their classes before the first step, so that an encoder can start from the statistics of the data.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class Encoder(nn.Module):
     """Base: standardises its input with the training mean and scale."""
 
     kind = ""
+    own: tuple[str, ...] = ("width",)  # settings beside shape and dimension, which are attributes
     mean: Tensor
     scale: Tensor
 
@@ -33,7 +34,8 @@ class Encoder(nn.Module):
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"shape": list(self.shape), "dimension": self.dimension}
+        own = {name: getattr(self, name) for name in self.own}
+        return {"shape": list(self.shape), "dimension": self.dimension, **own}
 
     def prepare(
         self, x: Tensor, private: Sequence[Tensor] = (), useful: Sequence[Tensor] = ()
@@ -44,6 +46,9 @@ class Encoder(nn.Module):
 
     def standardised(self, x: Tensor) -> Tensor:
         return (x - self.mean) / self.scale
+
+    def flat(self, x: Tensor) -> Tensor:
+        return self.standardised(x).flatten(1)
 
     @property
     def features(self) -> int:
@@ -59,6 +64,7 @@ class WhitenedMLP(Encoder):
     """
 
     kind = "whitened-mlp"
+    own = ("components", "width", "dropout")
     basis: Tensor
 
     def __init__(
@@ -76,42 +82,34 @@ class WhitenedMLP(Encoder):
         self.dropout = dropout
         self.register_buffer("basis", torch.eye(self.features, self.components))
         self.body = nn.Sequential(
-            nn.Linear(self.components, width),
-            nn.LayerNorm(width),
-            nn.GELU(),
-            nn.Dropout(dropout),
-            nn.Linear(width, width),
-            nn.LayerNorm(width),
-            nn.GELU(),
-            nn.Dropout(dropout),
-            nn.Linear(width, dimension),
+            *_hidden(self.components, width, dropout),
+            *_hidden(width, width, dropout),
+            _zero_linear(width, dimension),
         )
-        _answer_zero(self.body)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        own = {"components": self.components, "width": self.width, "dropout": self.dropout}
-        return {**super().settings, **own}
 
     def prepare(
         self, x: Tensor, private: Sequence[Tensor] = (), useful: Sequence[Tensor] = ()
     ) -> None:
         super().prepare(x)
-        self.basis.copy_(whitening(self.standardised(x).flatten(1), self.components))
+        self.basis.copy_(whitening(self.flat(x), self.components))
 
     def forward(self, x: Tensor) -> Tensor:
-        whitened = self.standardised(x).flatten(1) @ self.basis
+        whitened = self.flat(x) @ self.basis
         start = functional.pad(whitened, (0, self.dimension - self.components))
         result: Tensor = start + self.body(whitened)
         return result
 
 
-def _answer_zero(body: nn.Sequential) -> None:
+def _hidden(before: int, width: int, dropout: float) -> list[nn.Module]:
+    return [nn.Linear(before, width), nn.LayerNorm(width), nn.GELU(), nn.Dropout(dropout)]
+
+
+def _zero_linear(before: int, after: int) -> nn.Linear:
     """Until it has learnt something, a perceptron adds nothing to where the encoder starts."""
-    last = body[-1]
-    assert isinstance(last, nn.Linear)
+    last = nn.Linear(before, after)
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)
+    return last
 
 
 def whitening(centred: Tensor, components: int, rows: int = 6000) -> Tensor:
@@ -135,8 +133,8 @@ def whitening(centred: Tensor, components: int, rows: int = 6000) -> Tensor:
 class ErasedMLP(Encoder):
     """Useful classes and a few principal components, private classes erased; plus a perceptron.
 
-    For few records with many features, where a perceptron alone learns the useful class of its
-    training records by heart. Whitened components lose every direction in which the means of
+    For few records with many features, where a perceptron alone overfits the useful class
+    of its training records. Whitened components lose every direction in which the means of
     private classes differ: no linear attacker is left (least-squares concept erasure, Belrose et
     al. 2023). The start is then ``emphasis`` times the linear guess of each useful class and
     ``general`` principal components of the rest; the perceptron, zero at first, hides what is
@@ -144,6 +142,7 @@ class ErasedMLP(Encoder):
     """
 
     kind = "erased-mlp"
+    own = ("components", "general", "emphasis", "width", "dropout")
     basis: Tensor
     start: Tensor
 
@@ -166,24 +165,15 @@ class ErasedMLP(Encoder):
         self.register_buffer("start", torch.eye(self.components, dimension))
         self.body = nn.Sequential(
             nn.Dropout(dropout),
-            nn.Linear(self.components, width),
-            nn.LayerNorm(width),
-            nn.GELU(),
-            nn.Dropout(dropout),
-            nn.Linear(width, dimension),
+            *_hidden(self.components, width, dropout),
+            _zero_linear(width, dimension),
         )
-        _answer_zero(self.body)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        own = ("components", "general", "emphasis", "width", "dropout")
-        return {**super().settings, **{name: getattr(self, name) for name in own}}
 
     def prepare(
         self, x: Tensor, private: Sequence[Tensor] = (), useful: Sequence[Tensor] = ()
     ) -> None:
         super().prepare(x)
-        centred = self.standardised(x).flatten(1)
+        centred = self.flat(x)
         basis = whitening(centred, self.components)
         length = basis.norm(dim=0)
         deviation = torch.where(length > 0, 1 / length.clamp(min=1e-12), 0.0)
@@ -218,7 +208,7 @@ class ErasedMLP(Encoder):
         return guess
 
     def forward(self, x: Tensor) -> Tensor:
-        whitened = self.standardised(x).flatten(1) @ self.basis
+        whitened = self.flat(x) @ self.basis
         result: Tensor = whitened @ self.start + self.body(whitened)
         return result
 
@@ -233,25 +223,26 @@ class PerceptronEncoder(Encoder):
     """The paper's 3-layer perceptron (audio features), started at random."""
 
     kind = "mlp"
+    hidden = 2
 
     def __init__(self, shape: tuple[int, ...], dimension: int = 512, *, width: int = 512) -> None:
         super().__init__(shape, dimension)
         self.width = width
-        self.body = nn.Sequential(
-            nn.Linear(self.features, width),
-            nn.ReLU(),
-            nn.Linear(width, width),
-            nn.ReLU(),
-            nn.Linear(width, dimension),
-        )
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings, "width": self.width}
+        layers: list[nn.Module] = []
+        for before in (self.features, width)[: self.hidden]:
+            layers += [nn.Linear(before, width), nn.ReLU()]
+        self.body = nn.Sequential(*layers, nn.Linear(width, dimension))
 
     def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = self.body(self.standardised(x).flatten(1))
+        result: Tensor = self.body(self.flat(x))
         return result
+
+
+class FeatureHead(PerceptronEncoder):
+    """The paper's 2-layer perceptron on features of a frozen backbone (faces)."""
+
+    kind = "feature-head"
+    hidden = 1
 
 
 class WindowCNN(Encoder):
@@ -275,34 +266,9 @@ class WindowCNN(Encoder):
         self.body = nn.Sequential(*layers)
         self.head = nn.Linear(channels[-1], dimension)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings, "width": self.width}
-
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.body(self.standardised(x).transpose(1, 2))
         result: Tensor = self.head(hidden.mean(2))
-        return result
-
-
-class FeatureHead(Encoder):
-    """The paper's 2-layer perceptron on features of a frozen backbone (faces)."""
-
-    kind = "feature-head"
-
-    def __init__(self, shape: tuple[int, ...], dimension: int = 512, *, width: int = 512) -> None:
-        super().__init__(shape, dimension)
-        self.width = width
-        self.body = nn.Sequential(
-            nn.Linear(self.features, width), nn.ReLU(), nn.Linear(width, dimension)
-        )
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings, "width": self.width}
-
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = self.body(self.standardised(x).flatten(1))
         return result
 
 

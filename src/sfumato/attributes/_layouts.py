@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,18 +58,17 @@ def read_dataset(folder: Path) -> Dataset:
     )
 
 
+def _in_parts(
+    layout: str, parts: Sequence[ArrayRecords], write_file: WriteFile | None = None
+) -> Dataset:
+    """A data set whose authors say what is for training and what for testing."""
+    whole, cut = _joined(parts), len(parts[0])
+    return Dataset(layout, whole, range(cut), range(cut, len(whole)), write_file)
+
+
 def _read_audio(folder: Path) -> Dataset:
-    parts = [audio_mnist(folder, part) for part in ("train", "test")]
-    whole = _joined(parts)
-    cut = len(parts[0])
-    return Dataset(
-        "AudioMNIST",
-        whole,
-        range(cut),
-        range(cut, len(whole)),
-        parts[0].attribute_classes,
-        _recordings(folder, whole),
-    )
+    data = _in_parts("AudioMNIST", [audio_mnist(folder, part) for part in _PARTS])
+    return replace(data, write_file=_recordings(folder, data.records))
 
 
 def _recordings(folder: Path, whole: ArrayRecords) -> WriteFile | None:
@@ -94,19 +94,17 @@ def _recordings(folder: Path, whole: ArrayRecords) -> WriteFile | None:
 
 
 def _read_motion_sense(folder: Path) -> Dataset:
-    parts = [motion_sense(folder, part, magnitude=False) for part in ("train", "test")]
-    whole = _joined(parts)
-    whole.x = log_spectra(whole.x)
-    cut = len(parts[0])
-    classes = parts[0].attribute_classes
-    return Dataset("MotionSense", whole, range(cut), range(cut, len(whole)), classes)
+    parts = [motion_sense(folder, part, magnitude=False) for part in _PARTS]
+    data = _in_parts("MotionSense", parts)
+    data.records.x = log_spectra(data.records.x)
+    return data
 
 
 def _read_sisfall(folder: Path) -> Dataset:
     windows = sisfall(folder, magnitude=False)
     train, test = time_blocks(windows)
     windows.x = log_spectra(windows.x)
-    return Dataset("SisFall", windows, train, test, windows.attribute_classes)
+    return Dataset("SisFall", windows, train, test)
 
 
 def log_spectra(windows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -133,19 +131,13 @@ def time_blocks(windows: Windows) -> tuple[list[int], list[int]]:
 
 
 def _read_celeba(folder: Path) -> Dataset:
-    parts = [celeba(folder, part) for part in ("train", "test")]
-    whole = _joined([featured(part) for part in parts])
+    parts = [celeba(folder, part) for part in _PARTS]
     cut = len(parts[0])
-    return Dataset(
-        "CelebA",
-        whole,
-        range(cut),
-        range(cut, len(whole)),
-        parts[0].attribute_classes,
-        lambda index, path: write_pixels(
-            (parts[0][index] if index < cut else parts[1][index - cut]).x, path
-        ),
-    )
+
+    def write(index: int, path: Path) -> Path:
+        return write_pixels((parts[0][index] if index < cut else parts[1][index - cut]).x, path)
+
+    return _in_parts("CelebA", [featured(part) for part in parts], write)
 
 
 def _read_utkface(folder: Path) -> Dataset:
@@ -153,13 +145,9 @@ def _read_utkface(folder: Path) -> Dataset:
     order = np.arange(len(faces))
     train, test = order[order % 5 != 0].tolist(), order[order % 5 == 0].tolist()
     return Dataset(
-        "UTKFace",
-        featured(faces),
-        train,
-        test,
-        faces.attribute_classes,
+        "UTKFace", featured(faces), train, test,
         lambda index, path: write_pixels(faces[index].x, path),
-    )
+    )  # fmt: skip
 
 
 def write_pixels(picture: npt.NDArray[np.uint8], path: Path) -> Path:

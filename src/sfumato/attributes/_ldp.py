@@ -21,8 +21,7 @@ from torch import Tensor, nn
 
 from sfumato.attributes._donors import DONORS_PUBLISHED, Declared, DonorSet
 from sfumato.attributes._loss import LossTerms
-from sfumato.attributes._memo import DrawMemory, Scope
-from sfumato.attributes._pass import Dimension, Indices, Pass, Weight
+from sfumato.attributes._pass import TYPED, Indices, Pass
 from sfumato.attributes._tasks import AttributesError, owners_of
 from sfumato.attributes._training import PassTraining
 from sfumato.data import Records
@@ -31,7 +30,6 @@ from sfumato.privacy import (
     ExponentialChoice,
     Guarantee,
     NoGuarantee,
-    Randomness,
     Relation,
     SelfComposed,
     Unit,
@@ -64,6 +62,7 @@ class PassLDP(Pass):
     name: ClassVar[str] = "pass-ldp"
     summary: ClassVar[str] = "every record of a data set replaced by a donor's, drawn with a proof"
     provides: ClassVar[str] = "epsilon for a person or record, local"
+    typed: ClassVar[tuple[str, ...]] = (*TYPED, "epsilon", "draws_per_person")
     # the scores are soft by construction: nothing to anneal
     training_defaults: ClassVar[Mapping[str, Any]] = {"start_temperature": None}
 
@@ -75,15 +74,10 @@ class PassLDP(Pass):
         *,
         epsilon: Epsilon,
         draws_per_person: Annotated[int, Field(ge=1, le=10**6)] = 1,
-        lambda_: Weight | None = None,
-        mu: Weight | None = None,
-        dimension: Dimension = 512,
-        encoder: str | nn.Module = "whitened-mlp",
-        encoder_settings: Mapping[str, Any] | None = None,
         training: PassTraining | None = None,
-        remember: Scope | DrawMemory = "sample",
-        randomness: Randomness | None = None,
+        **settings: Any,
     ) -> None:
+        """``settings`` are those of ``Pass``, but for tau, which epsilon decides."""
         if not 0 < epsilon < float("inf"):
             raise AttributesError(f"Expected 0 < epsilon < infinity, got {epsilon!r}.")
         if draws_per_person < 1:
@@ -94,15 +88,9 @@ class PassLDP(Pass):
             private,
             useful,
             donors,
-            lambda_=lambda_,
-            mu=mu,
             tau=4.0 / self.epsilon,
-            dimension=dimension,
-            encoder=encoder,
-            encoder_settings=encoder_settings,
             training=training or PassTraining(**self.training_defaults),
-            remember=remember,
-            randomness=randomness,
+            **settings,
         )
         self._stream = self.randomness.keystream()
         self._fixed_on: frozenset[str] | None = None

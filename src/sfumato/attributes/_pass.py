@@ -46,15 +46,15 @@ Weight = Annotated[float, Field(ge=0, le=10**6)]
 Dimension = Annotated[int, Field(ge=1, le=2**16)]
 _FORMAT = "sfumato-pass-1"
 _USUAL_DONORS = 4096
-# what may be typed for the method and for its training
-_TYPED = ("lambda_", "mu", "tau", "dimension", "draws_per_person", "epsilon", "encoder", "remember")
+# what may be typed for every variant, and for its training
+TYPED = ("lambda_", "mu", "dimension", "encoder", "remember")
 TYPED_TRAINING = ("steps", "batch", "learning_rate")
 
 
 @cache
 def _schema(method: type[Pass]) -> type[Settings]:
-    receiver, training = parameters_of(method), parameters_of(PassTraining)
-    typed = {name: receiver[name] for name in _TYPED if name in receiver}
+    receiver, training = parameters_of(Pass) | parameters_of(method), parameters_of(PassTraining)
+    typed = {name: receiver[name] for name in method.typed}
     # only Python code can pass a network or a memory of draws
     typed["encoder"] = (Literal[tuple(ENCODERS)], typed["encoder"][1])
     typed["remember"] = (Scope, typed["remember"][1])
@@ -85,6 +85,7 @@ class Pass(DatasetMethod):
     name: ClassVar[str] = "pass"
     summary: ClassVar[str] = "every record of a data set replaced by a donor's (PASS)"
     provides: ClassVar[str] = "no guarantee; measured leakage of private attributes"
+    typed: ClassVar[tuple[str, ...]] = (*TYPED, "tau")
     training_defaults: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(

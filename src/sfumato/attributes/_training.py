@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -274,8 +274,3 @@ def _batches(records: int, batch: int, steps: int, generator: torch.Generator) -
 def _rate(step: int, steps: int, warmup: int) -> float:
     rise = min(1.0, (step + 1) / warmup) if warmup > 0 else 1.0
     return rise * 0.5 * (1 + math.cos(math.pi * step / steps))
-
-
-def live_losses(history: Sequence[tuple[int, LossTerms]], lambda_: float, mu: float) -> list[float]:
-    """The loss of every step at the final weights: add the constant of Theorem 4.1."""
-    return [found.total(lambda_, mu) for _, found in history]

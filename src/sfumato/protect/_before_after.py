@@ -1,4 +1,4 @@
-"""Pairs of original and protected frames, for the operator's eyes only.
+"""Pairs of original and protected frames, for the operator only.
 
 They hold originals. So they are made on request alone, into a private folder of their own that does
 not lie where the release lies, and the card says that they exist.
@@ -15,11 +15,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from sfumato.files import refuse_overwrite, write_text
+from sfumato.files import is_within, refuse_overwrite, refuse_replacing, write_text
 from sfumato.media import IMAGE_SUFFIXES, Image, open_video, read_image, write_image
 from sfumato.privacy import PRIVATE_NOTE, Randomness
 from sfumato.protect._method import ProtectError
-from sfumato.protect._private_place import require_private_place
 
 LABEL = "CONTAINS ORIGINALS: INTERNAL REVIEW ONLY"
 _README = f"""{LABEL}
@@ -29,6 +28,16 @@ Every picture here shows a frame of the recording as it was, beside the same fra
 Do not share, publish or back up this folder with the release. Delete it when the review is done.
 """
 _BAND = 18  # rows of the label above a pair
+
+
+def require_private_place(path: Path, source: Path, target: Path, what: str) -> None:
+    """Raise unless ``path`` is apart from the original and from the folder that ``target`` is in."""
+    refuse_replacing(source, path, what=what)
+    if is_within(path, target.absolute().parent):
+        raise ProtectError(
+            f"Expected the {what} outside the folder of the release, got a place inside: it shows or "
+            "describes the originals, so keep it where nothing is shared."
+        )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, get_type_hints
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame, VideoInfo
-from sfumato.privacy import Card, Guarantee, NoGuarantee, Randomness
+from sfumato.privacy import Card, Guarantee, NoGuarantee, Randomness, Relation, Unit
 from sfumato.settings import Seed, Settings, checked, schema_from
 
 if TYPE_CHECKING:
@@ -111,6 +111,11 @@ class Method(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     provides: ClassVar[str]
+    # Why nothing is proven and what is not covered, where ``promise`` is not overridden.
+    reason: ClassVar[str] = "Nothing bounds what its output gives away."
+    leaves: ClassVar[tuple[str, ...]] = ()
+    # The distributions that do the work beside numpy, for the versions on the card.
+    works_with: ClassVar[tuple[str, ...]] = ()
     # Audits that fit it: attacks of ``audit reconstruct``, and ``release-code`` for proven noise.
     audits: ClassVar[frozenset[str]] = frozenset({"average", "average-near"})
     # Its noise depends on the size of the picture, so that its code is audited at that size.
@@ -161,12 +166,19 @@ class Method(ABC):
         return False
 
     @property
-    @abstractmethod
-    def settings(self) -> dict[str, Any]: ...
+    def settings(self) -> dict[str, Any]:
+        """For the card: the settings of the constructor, which are attributes, but for the seed."""
+        accepted = self.accepted_settings()
+        return {name: _plain(getattr(self, name)) for name in accepted if name != "seed"}
 
-    @abstractmethod
     def promise(self, shape: Shape) -> Promise:
         """What releasing a recording of this shape will prove; reads nothing private."""
+        return NoGuarantee(
+            mechanism=self.name,
+            reason=self.reason,
+            not_covered=self.leaves,
+            randomness=self.randomness.label,
+        )
 
     @abstractmethod
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
@@ -174,8 +186,8 @@ class Method(ABC):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The distributions that do the work beside numpy, for the versions on the card."""
-        return ()
+        """The distributions that really ran."""
+        return self.works_with
 
     @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
@@ -194,8 +206,8 @@ class Method(ABC):
         """While this lasts, the sidecars of ``video`` are written along with the stream."""
         return nullcontext()
 
-    def opened(self, source: Path, workshop: Path) -> Method:
-        """The method that gives the frames of ``source``; may use the private folder ``workshop``."""
+    def opened(self, source: Path, scratch: Path) -> Method:
+        """The method that gives the frames of ``source``; may use the private folder ``scratch``."""
         return self
 
     def sidecars(self, video: Path) -> tuple[Path, ...]:
@@ -211,12 +223,19 @@ class Method(ABC):
 
     @classmethod
     def accepted_settings(cls) -> dict[str, inspect.Parameter]:
-        """The keyword settings of the constructor, by name."""
-        return {
-            name: parameter
-            for name, parameter in inspect.signature(cls).parameters.items()
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-        }
+        """The keyword settings of the constructor, and of those that it passes others on to."""
+        found: dict[str, inspect.Parameter] = {}
+        for owner in cls.__mro__:
+            if "__init__" not in vars(owner):
+                continue
+            parameters = inspect.signature(owner).parameters
+            kinds = {each.kind for each in parameters.values()}
+            for name, each in parameters.items():
+                if each.kind is each.KEYWORD_ONLY:
+                    found.setdefault(name, each)
+            if inspect.Parameter.VAR_KEYWORD not in kinds:
+                break
+        return found
 
     @classmethod
     def settings_schema(cls) -> type[Settings]:
@@ -242,6 +261,13 @@ class Method(ABC):
         from sfumato.protect._release import release
 
         return release(self, source, target, force=force)
+
+
+def _plain(value: Any) -> Any:
+    """A setting as it stands on a card."""
+    if isinstance(value, Unit):
+        return str(value)
+    return value.value if isinstance(value, Relation) else getattr(value, "name", value)
 
 
 def _same_shape(frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:

@@ -214,7 +214,7 @@ def _try_writing(
 
 
 def _checked(work: _Work, made: Path) -> None:
-    """Let the method look at what it made; it may try again with what it saw."""
+    """Let the method check what it made; it may try again with what it found."""
     method, source, tolerant = work.method, work.source, work.how.tolerant
     for _ in range(_TRIES - 1):
         try:
@@ -281,8 +281,8 @@ class _Work:
     def make(self, made: Path) -> None:
         """Write the protected file; what another tool makes is written anew, without metadata."""
         copy = self._picture if self.source.suffix.lower() in IMAGE_SUFFIXES else self._video
-        with staging_folder(made) as workshop:
-            copy(self.method.opened(self.source, workshop), made)
+        with staging_folder(made) as scratch:
+            copy(self.method.opened(self.source, scratch), made)
 
     def _video(self, method: Method, made: Path) -> None:
         how, came, digest = self.how, 0, hashlib.sha256()

@@ -1,4 +1,4 @@
-"""What stays with the operator: previews, boxes and masks to correct, doubtful frames to look at.
+"""What stays with the operator: previews, boxes and masks to correct, doubtful frames to review.
 
 All of it shows or describes the original people. It is written beside a run, only if the release
 came about, for the owner only, and never into the folder of the release. Every file says so inside
@@ -24,8 +24,8 @@ from sfumato.media import (
     write_image,
 )
 from sfumato.privacy import PRIVATE_NOTE
+from sfumato.protect._before_after import require_private_place
 from sfumato.protect._method import Method, ProtectError
-from sfumato.protect._private_place import require_private_place
 from sfumato.protect._release import OutputSettings
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ DeltaOrZero = Annotated[float, Field(ge=0, lt=1)]
 UnitName = Annotated[Unit | str, PlainValidator(Unit.parse)]
 RelationName = Annotated[Relation | str, PlainValidator(Relation.parse)]
 Probability = Annotated[float, Field(gt=0, le=1)]
-Frames = Annotated[int, Field(ge=1, le=1024)]
-OnMiss = Literal["hold", "blank", "fail"]
-SecondLook = Annotated[
+FrameCount = Annotated[int, Field(ge=1, le=1024)]
+OnMissName = Literal["hold", "blank", "fail"]
+OutputCheck = Annotated[
     Literal[False] | Named | None,
     Field(description="the name of a detector, or false", union_mode="left_to_right"),
 ]

@@ -19,9 +19,8 @@ from sfumato.privacy import card_path
 from sfumato.protect import ProtectError, release
 from sfumato.protect.avatar import Avatar, Known, Scene, Track, read_layers
 from sfumato.protect.avatar import _avatar as method_module
-from sfumato.protect.avatar._imported import read_poses
-from sfumato.protect.avatar._inpainters import ImportedInpainting
-from sfumato.protect.avatar._tools import Part
+from sfumato.protect.avatar._imported import ImportedInpainting, read_poses
+from sfumato.protect.avatar._tools import ToolSource
 from sfumato.stage import Clip, Staging, clips
 
 PLAN = Staging(clips=1, frames=8, fps=10, width=96, height=72, seed=3, actions=("walk",))
@@ -142,7 +141,7 @@ def test_commands_give_what_the_truth_gives(
 
 
 def test_filled_pixels_come_from_the_tool_and_no_others(tmp_path: Path, clip: Clip) -> None:
-    part = Part.of(tools(tmp_path, clip)["inpainting"], ("input", "masks", "output"), 60)
+    part = ToolSource.of(tools(tmp_path, clip)["inpainting"], ("input", "masks", "output"), 60)
     hidden = clip.alpha > 0
     made = ImportedInpainting(part)(clip.frames, hidden)
     assert (made.frames[hidden] == (10, 200, 30)).all()
@@ -196,7 +195,7 @@ def test_wrong_poses_are_refused(
 ) -> None:
     np.savez(tmp_path / "poses.npz", **rows(clip, **changes))
     with pytest.raises(Exception, match=words) as refused:
-        read_poses(Part(tmp_path / "poses.npz"), frames=8)
+        read_poses(ToolSource(tmp_path / "poses.npz"), frames=8)
     assert type(refused.value).__name__ in {"ProtectError", "LayoutError"}
 
 

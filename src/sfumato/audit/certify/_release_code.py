@@ -8,8 +8,9 @@ a mistake). Scores are likelihood ratios under the settings; a wrong score would
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from sfumato.audit.certify._conformance_release import (
 from sfumato.audit.certify._epsilon import AuditError
 from sfumato.media import Frame, Image
 from sfumato.privacy import KeyStream, threshold_of
-from sfumato.protect import Method, Shape
+from sfumato.protect import Shape
 from sfumato.protect.noise import (
     LEVELS,
     SNOW_GREY,
@@ -41,6 +42,7 @@ from sfumato.protect.noise import (
 
 Array = npt.NDArray[np.float64]
 Pair = tuple[Array, Array]
+Ratio = Callable[[Image], float]
 
 # Random numbers drawn for one distinguisher, and pictures released for it; a latent is dearer.
 _DRAWS, _PICTURES, _LATENTS = 40_000_000, 16_000, 2_000
@@ -48,7 +50,7 @@ _FEWEST, _MOST = 500, 20_000
 BRIGHT, DARK = 255, 0
 
 
-def small_shape(method: Method, shape: Shape) -> Shape:
+def small_shape(method: Any, shape: Shape) -> Shape:
     """A recording as small as the unit allows; Video-DPRP is audited at the size of its release.
 
     Noise on pixels depends on the size only through the unit. A unit of whole frames is audited on
@@ -56,8 +58,8 @@ def small_shape(method: Method, shape: Shape) -> Shape:
     """
     if method.noise_needs_size:
         return shape
-    unit = method.unit  # type: ignore[attr-defined]
-    if isinstance(method, DpImage) or unit.pixel_count is None:
+    unit = method.unit
+    if not method.counts_pixels or unit.pixel_count is None:
         side, frames = 6, unit.frame_count or min(shape.frames or 2, 2)
     else:
         side = math.ceil(math.sqrt(min(unit.pixel_count, shape.height * shape.width)))
@@ -65,23 +67,10 @@ def small_shape(method: Method, shape: Shape) -> Shape:
     return Shape(side, side, frames if shape.frames is None else min(frames, shape.frames))
 
 
-def release_scores(method: Method, shape: Shape) -> Pair:
+@singledispatch
+def release_scores(method: Any, shape: Shape) -> Pair:
     """One score a run of the method on each of two neighbouring recordings of ``shape``."""
-    if isinstance(method, VideoDprp):
-        basis, (pixels, frames) = method.basis(shape), unit_extent(method.unit, shape)
-        return distinguisher_scores(
-            basis, method.lattice(shape), shape.height, shape.width, pixels=pixels, frames=frames,
-            trials=int(np.clip(_DRAWS // basis.coefficients, _FEWEST, _MOST)),
-            stream=method.randomness.keystream(),
-        )  # fmt: skip
-    unit = method.unit  # type: ignore[attr-defined]
-    pixels, frames = unit_extent(unit, shape)
-    values = 3 * shape.height * shape.width * frames
-    pictures = _LATENTS if isinstance(method, DpImage) else _PICTURES
-    trials = int(np.clip(min(_DRAWS // values, pictures // frames) // 2, _FEWEST, _MOST))
-    bright, dark = (_recording(shape, pixels, level) for level in (BRIGHT, DARK))
-    if isinstance(method, DpImage):
-        return _latent_scores(method, shape, bright, dark, trials, frames)
+    trials, frames, bright, dark = _neighbours(method, shape, _PICTURES)
     ratio = _ratio(method, shape, bright, dark)
     out = []
     for picture in (bright, dark):
@@ -91,25 +80,45 @@ def release_scores(method: Method, shape: Shape) -> Pair:
     return out[0], out[1]
 
 
-def check_release(method: Method, shape: Shape) -> list[Finding]:
+@release_scores.register
+def _(method: VideoDprp, shape: Shape) -> Pair:
+    basis, (pixels, frames) = method.basis(shape), unit_extent(method.unit, shape)
+    return distinguisher_scores(
+        basis, method.lattice(shape), shape.height, shape.width, pixels=pixels, frames=frames,
+        trials=int(np.clip(_DRAWS // basis.coefficients, _FEWEST, _MOST)),
+        stream=method.randomness.keystream(),
+    )  # fmt: skip
+
+
+def _neighbours(method: Any, shape: Shape, pictures: int) -> tuple[int, int, Image, Image]:
+    """Trials that ``pictures`` allow, frames of the unit, and the unit all bright and all dark."""
+    pixels, frames = unit_extent(method.unit, shape)
+    values = 3 * shape.height * shape.width * frames
+    trials = int(np.clip(min(_DRAWS // values, pictures // frames) // 2, _FEWEST, _MOST))
+    bright, dark = (_recording(shape, pixels, level) for level in (BRIGHT, DARK))
+    return trials, frames, bright, dark
+
+
+@singledispatch
+def check_release(method: Any, shape: Shape) -> list[Finding]:
     """Sensitivity and noise of a method's own parts, whatever an attack can see of them."""
-    stream = method.randomness.keystream()
-    height, width = shape.height, shape.width
-    match method:
-        case VideoDprp() | LaplaceNoise():
-            pixels, frames = unit_extent(method.unit, shape)
-            basis, lattice = method.basis(shape), method.lattice(shape)
-            return [
-                check_basis(basis, lattice, height, width, pixels=pixels, frames=frames),
-                check_release_noise(basis, lattice, height, width, stream=stream),
-            ]
-        case DpImage():
-            return [_latent_norm(method, shape), _latent_noise(method, shape, stream)]
-        case GreyLevelResponse():
-            return _response(method, shape)
-        case Snow():
-            return [_coins(method, shape)]
     raise AuditError(f"Expected a noisy method, got {method.name}: it proves nothing.")
+
+
+@check_release.register
+def _(method: VideoDprp | LaplaceNoise, shape: Shape) -> list[Finding]:
+    pixels, frames = unit_extent(method.unit, shape)
+    parts = (method.basis(shape), method.lattice(shape), shape.height, shape.width)
+    return [
+        check_basis(*parts, pixels=pixels, frames=frames),
+        check_release_noise(*parts, stream=method.randomness.keystream()),
+    ]
+
+
+@check_release.register
+def _(method: DpImage, shape: Shape) -> list[Finding]:
+    stream = method.randomness.keystream()
+    return [_latent_norm(method, shape), _latent_noise(method, shape, stream)]
 
 
 def _recording(shape: Shape, pixels: int, level: int) -> Image:
@@ -123,36 +132,42 @@ def _stream(picture: Image, count: int) -> Iterator[Frame]:
     return (Frame(picture, number, Fraction(number, 25)) for number in range(count))
 
 
-def _ratio(method: Method, shape: Shape, bright: Image, dark: Image) -> Any:
+@singledispatch
+def _ratio(method: Any, shape: Shape, bright: Image, dark: Image) -> Ratio:
     """Log-likelihood ratio of one released picture: bright against dark."""
-    match method:
-        case LaplaceNoise():
-            basis, scale = method.basis(shape), method.scale(shape)
-            means = [
-                basis.analyse(picture[None].astype(np.float32))[0] for picture in (bright, dark)
-            ]
-            levels = np.arange(LEVELS)
-            size = basis.size
-            # rounding and clipping put a whole interval of noise on every level
-            tables = [_laplace_levels(levels, mean[..., None], scale) for mean in means]
-            logs = np.log(np.maximum(tables[0], 1e-300)) - np.log(np.maximum(tables[1], 1e-300))
-
-            def laplace(image: Image) -> float:
-                seen = image[::size, ::size][..., None].astype(np.int64)
-                return float(np.take_along_axis(logs, seen, axis=-1).sum())
-
-            return laplace
-        case GreyLevelResponse():
-            changed = bright != dark
-            return lambda image: (
-                float((image[changed] == BRIGHT).sum()) - float((image[changed] == DARK).sum())
-            )
-        case Snow():
-            changed = bright != dark
-            return lambda image: (
-                float((image[changed] == BRIGHT).any()) - float((image[changed] == DARK).any())
-            )
     raise AuditError(f"Expected a noisy method, got {method.name}: it proves nothing.")
+
+
+@_ratio.register
+def _(method: LaplaceNoise, shape: Shape, bright: Image, dark: Image) -> Ratio:
+    basis, scale = method.basis(shape), method.scale(shape)
+    means = [basis.analyse(picture[None].astype(np.float32))[0] for picture in (bright, dark)]
+    levels = np.arange(LEVELS)
+    # rounding and clipping put a whole interval of noise on every level
+    tables = [_laplace_levels(levels, mean[..., None], scale) for mean in means]
+    logs = np.log(np.maximum(tables[0], 1e-300)) - np.log(np.maximum(tables[1], 1e-300))
+
+    def laplace(image: Image) -> float:
+        seen = image[:: basis.size, :: basis.size][..., None].astype(np.int64)
+        return float(np.take_along_axis(logs, seen, axis=-1).sum())
+
+    return laplace
+
+
+@_ratio.register
+def _(method: GreyLevelResponse, shape: Shape, bright: Image, dark: Image) -> Ratio:
+    changed = bright != dark
+    return lambda image: (
+        float((image[changed] == BRIGHT).sum()) - float((image[changed] == DARK).sum())
+    )
+
+
+@_ratio.register
+def _(method: Snow, shape: Shape, bright: Image, dark: Image) -> Ratio:
+    changed = bright != dark
+    return lambda image: (
+        float((image[changed] == BRIGHT).any()) - float((image[changed] == DARK).any())
+    )
 
 
 def _laplace_levels(levels: Any, mean: Any, scale: float) -> Any:
@@ -164,9 +179,9 @@ def _laplace_levels(levels: Any, mean: Any, scale: float) -> Any:
     return np.where(lower > mean, noise.sf(lower) - noise.sf(upper), near)
 
 
-def _latent_scores(
-    method: DpImage, shape: Shape, bright: Image, dark: Image, trials: int, frames: int
-) -> Pair:
+@release_scores.register
+def _(method: DpImage, shape: Shape) -> Pair:
+    trials, frames, bright, dark = _neighbours(method, shape, _LATENTS)
     lattice, stream = method.lattice(shape), method.randomness.keystream()
     direction = method.clipped(bright) - method.clipped(dark)
     length = float(np.linalg.norm(direction))
@@ -203,7 +218,8 @@ def _latent_noise(method: DpImage, shape: Shape, stream: KeyStream) -> Finding:
     return noise_finding(np.stack(drawn), lattice)
 
 
-def _response(method: GreyLevelResponse, shape: Shape) -> list[Finding]:
+@check_release.register
+def _(method: GreyLevelResponse, shape: Shape) -> list[Finding]:
     """The table of 256 levels, enumerated; and draws of the code itself compared with it."""
     noise = method.noise(shape)
     # the odds of the coin that is really thrown
@@ -241,7 +257,8 @@ def check_draws(counts: Any, table: Any) -> Finding:
     return Finding("draws follow the table", bool(fine), detail)
 
 
-def _coins(method: Snow, shape: Shape) -> Finding:
+@check_release.register
+def _(method: Snow, shape: Shape) -> list[Finding]:
     """How many pixels are shown: a coin each, all three channels by the same one."""
     size = Shape(40, 40, shape.frames)
     picture = np.full((40, 40, 3), BRIGHT, dtype=np.uint8)
@@ -256,4 +273,4 @@ def _coins(method: Snow, shape: Shape) -> Finding:
     band = 6 * math.sqrt(max((1 - method.p) ** 2, 1 / total) / coins[1:].size)
     fine = together and hidden and chance > ALARM and abs(repeats - (1 - method.p) ** 2) <= band
     detail = f"{count / total:.4f} of the pixels shown, {1 - method.p:.4f} promised"
-    return Finding("coins of the pixels", fine, detail)
+    return [Finding("coins of the pixels", fine, detail)]

@@ -19,14 +19,13 @@ from sfumato.media import Frame, VideoInfo
 from sfumato.people import everybody
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
-from sfumato.protect.avatar._imported import ImportedFinder
+from sfumato.protect.avatar._imported import NEEDED, ImportedFinder, ImportedInpainting
 from sfumato.protect.avatar._inpaint import erase
-from sfumato.protect.avatar._inpainters import NEEDED, ImportedInpainting
 from sfumato.protect.avatar._layers import LayerWriter, layer_paths
 from sfumato.protect.avatar._replace import Eraser, Refine, Replaced, Rules, grey_out, replace
 from sfumato.protect.avatar._residual_face_check import ResidualFaceCheck
 from sfumato.protect.avatar._scene import Finder
-from sfumato.protect.avatar._tools import Part
+from sfumato.protect.avatar._tools import ToolSource
 from sfumato.protect.hide._region import Watcher
 from sfumato.settings import Seconds, Seed, Text, plug_in
 
@@ -132,7 +131,7 @@ class Avatar(Method):
                 "Expected poses and masks of other tools together without a second_look of our own: "
                 "a person needs both."
             )
-        part = partial(Part.of, timeout=tool_timeout)
+        part = partial(ToolSource.of, timeout=tool_timeout)
         self._parts = {
             name: part(text, NEEDED if name == "inpainting" else ("input", "output"))
             for name, text in (("poses", poses), ("masks", masks), ("inpainting", inpainting))
@@ -232,8 +231,9 @@ class Avatar(Method):
             yield given, self._replaced(given, first, finder, eraser, refiner, order)
             first += len(given)
         for part in (finder, eraser):
-            if isinstance(part, ImportedFinder | ImportedInpainting):
-                part.ended()
+            # what reads files of other tools refuses those that speak of more frames
+            if (ended := getattr(part, "ended", None)) is not None:
+                ended()
 
     def _replaced(
         self,
@@ -278,7 +278,7 @@ class Avatar(Method):
 
     @property
     def finder(self) -> Finder:
-        """Finds people; by default with the bundled detectors, which look beside other tools too."""
+        """Finds people; by default with the bundled detectors, which run beside other tools too."""
         if self._finder is not None:
             return self._finder
         poses, masks = self._parts.get("poses"), self._parts.get("masks")

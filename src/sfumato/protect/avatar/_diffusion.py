@@ -2,7 +2,7 @@
 
 The paper's generator reads the real background, so its "public" pixels are functions of private ones
 (SOUNDNESS 2.3). Here it reads the avatars over a constant colour and conditions drawn from fitted
-bodies; the outline stays the renderer's. Its decoder looks at the whole crop (it has attention), so no
+bodies; the outline stays the renderer's. Its decoder reads the whole crop (it has attention), so no
 erosion of the mask would help: that nothing private enters is what makes its pixels public.
 """
 

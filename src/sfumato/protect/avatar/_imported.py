@@ -1,6 +1,8 @@
-"""Adapters: poses and masks that another tool finds (4D-Humans, Mask DINO, ...), strictly checked.
+"""Adapters: poses and masks that another tool finds, people that another tool erases; strictly checked.
 
-What the bundled detectors find is covered as well: another tool adds to q and never takes from it.
+What the bundled detectors find is covered as well: another tool (4D-Humans, Mask DINO, ...) adds to q
+and never takes from it. A tool that fills the place of people (ProPainter, E2FGVI, ...) never sees
+them: it gets a video in which they are grey already, and only filled pixels are taken from it.
 """
 
 from __future__ import annotations
@@ -12,13 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.body import Camera, layout
-from sfumato.media import Image
+from sfumato.media import Image, read_frames
 from sfumato.protect._method import ProtectError
+from sfumato.protect.avatar._inpaint import Erased
 from sfumato.protect.avatar._scene import Continuity, Finder, Scene, Track
-from sfumato.protect.avatar._tools import Part, read_masks, read_npz
+from sfumato.protect.avatar._tools import ToolSource, read_masks, read_npz
 
 Rows = dict[str, npt.NDArray[Any]]
+Frames = npt.NDArray[np.uint8]
+Masks = npt.NDArray[np.bool_]
 _FIELDS = ("frame", "person", "joints", "layout")
+NEEDED = ("input", "masks", "output")  # files that a command for inpainting is called with
+_GREY = 128
+_SAME = 8  # grey levels: nearer to the original than this counts as not filled
+_MOST = 0.9  # share of the hidden pixels that may be that near: q holds much of the room too
 
 
 class ImportedFinder:
@@ -34,11 +43,11 @@ class ImportedFinder:
     name = "imported"
 
     def __init__(
-        self, poses: Part | None, masks: Part | None, *, own: Finder | None = None
+        self, poses: ToolSource | None, masks: ToolSource | None, *, own: Finder | None = None
     ) -> None:
         if own is None and (poses is None or masks is None):
             raise ProtectError(
-                "Expected poses and masks of other tools together when no detector of ours looks: "
+                "Expected poses and masks of other tools together without detectors of our own: "
                 "a person needs both. Leave second_look on, or give the other one."
             )
         self._poses, self._masks, self._own = poses, masks, own
@@ -61,7 +70,7 @@ class ImportedFinder:
         rows = self._rows
         if rows is None:
             with self._poses.made("poses.npz", {"input": images}) as file:
-                rows = read_poses(Part(file), frames=len(images))
+                rows = read_poses(ToolSource(file), frames=len(images))
         camera = Camera.facing(width, height, focal=_focal(rows))
         tracks = _tracks(rows, slice(0, len(images)) if self._rows is None else window, camera)
         if self._rows is None:  # a command numbers people anew in every window
@@ -95,7 +104,7 @@ class ImportedFinder:
             )
 
 
-def read_poses(part: Part, *, frames: int | None = None) -> Rows:
+def read_poses(part: ToolSource, *, frames: int | None = None) -> Rows:
     """Rows of poses, refused unless every one of them can be placed; ``frames`` bounds them."""
     assert part.file is not None
     rows = read_npz(part.file, _FIELDS)
@@ -160,3 +169,63 @@ def _tracks(rows: Rows, window: slice, camera: Camera) -> list[Track]:
         if made.present.any():
             tracks.append(made)
     return tracks
+
+
+class ImportedInpainting:
+    """What another tool puts in the place of people; called with one window after the other.
+
+    A command gets ``{input}``, grey wherever it must fill, and ``{masks}``, white there, and writes
+    ``{output}``, a video of the same size and length.
+    """
+
+    def __init__(self, part: ToolSource) -> None:
+        self._part = part
+        self._shown = read_frames(part.file) if part.file is not None else None
+        self._next = 0
+
+    def __call__(self, frames: Frames, hidden: Masks) -> Erased:
+        start, self._next = self._next, self._next + len(frames)
+        if self._shown is not None:
+            filled = self._shown[start : self._next]
+            _fits(filled, frames)
+            _refuse_untouched(filled, frames, hidden)
+        else:
+            greyed = np.where(hidden[..., None], np.uint8(_GREY), frames)
+            white = np.repeat(hidden[..., None], 3, -1) * np.uint8(255)
+            given = {"input": list(greyed), "masks": list(white)}
+            with self._part.made("output.mkv", given) as file:
+                filled = read_frames(file)
+            _fits(filled, frames)
+        # nothing is known about how a tool fills, so all of it counts as made up
+        return Erased(np.where(hidden[..., None], filled, frames), hidden.copy(), False)
+
+    def ended(self) -> None:
+        """Refuse a file with more frames than the recording: it belongs to another."""
+        if self._shown is not None and len(self._shown) > self._next:
+            raise ProtectError(
+                f"Expected {self._next} inpainted frames, got {len(self._shown)}: they belong to "
+                "another recording."
+            )
+
+
+def _fits(filled: Frames, frames: Frames) -> None:
+    if filled.shape != frames.shape:
+        count, height, width = frames.shape[:3]
+        raise ProtectError(
+            f"Expected {count} inpainted frames of {width} x {height}, got "
+            f"{len(filled)} of {filled.shape[2]} x {filled.shape[1]}: fill every frame at its size. "
+            "Nothing was released."
+        )
+
+
+def _refuse_untouched(filled: Frames, frames: Frames, hidden: Masks) -> None:
+    """A file made from the recording may show the person still; refuse one that plainly does."""
+    if not hidden.any():
+        return
+    apart = np.abs(filled[hidden].astype(np.int16) - frames[hidden]).max(axis=1)
+    same = float((apart <= _SAME).mean())
+    if same > _MOST:
+        raise ProtectError(
+            f"Expected an inpainted video without people, got one that equals the recording in "
+            f"{same:.0%} of what must go: fill all that the masks cover. Nothing was released."
+        )

@@ -107,17 +107,17 @@ def _erase_moving(frames: Frames, hidden: Masks, warps: list[npt.NDArray[np.floa
         order = np.argsort(np.abs(np.arange(count) - t), kind="stable")[1 : _NEIGHBOURS + 1]
         rows, columns = _extent(hidden[t])
         hole = hidden[t][rows, columns]
-        looks = np.zeros((len(order), *hole.shape, 3), np.uint8)
+        views = np.zeros((len(order), *hole.shape, 3), np.uint8)
         valid = np.zeros((len(order), *hole.shape), bool)
         corner = np.array([[1, 0, -columns.start], [0, 1, -rows.start], [0, 0, 1]], np.float64)
         size = (hole.shape[1], hole.shape[0])
         for k, s in enumerate(order):
             # pixels of frame s -> pixels of the hole's surroundings in frame t
             across = corner @ np.linalg.inv(warps[t]) @ warps[s]
-            looks[k] = cv2.warpPerspective(frames[s], across, size)
+            views[k] = cv2.warpPerspective(frames[s], across, size)
             valid[k] = cv2.warpPerspective(shown[s], across, size, flags=cv2.INTER_NEAREST) > 0
         found = hole & valid.any(axis=0)
-        out[t][rows, columns][found] = _masked_median(looks, valid)[found]
+        out[t][rows, columns][found] = _masked_median(views, valid)[found]
         unseen[t][rows, columns] = hole & ~found
         # texture made anew in every frame would flicker
         out[t] = fill_around(out[t], unseen[t], texture=False)

@@ -1,6 +1,6 @@
 """Filling a hole with texture: patches of the surroundings that agree, from coarse to fine.
 
-Space-time completion of Wexler et al. in space alone: every patch that meets the hole looks for its
+Space-time completion of Wexler et al. in space alone: every patch that meets the hole searches its
 nearest neighbour outside (PatchMatch), and every hidden pixel becomes the weighted mean of what the
 neighbours of all patches over it say. Randomness only orders the search and is fixed.
 """

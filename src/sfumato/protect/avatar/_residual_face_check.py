@@ -1,4 +1,4 @@
-"""The last look at replaced people: whose face is it that can be seen now?
+"""The residual face check of avatars: whose face is it that can be seen now?
 
 The renderer's mask answers for avatars: no pixel of the recording is in it. Any other face of the
 output that stands where the recording shows one must be somebody else, by the distance of its
@@ -64,7 +64,7 @@ class ResidualFaceCheck:
         return found
 
     def _same(self, original: Image, output: Image, face: people.Box) -> bool:
-        """Whether a place shows the person that it showed before: one look at both, in one box."""
+        """Whether a place shows the person that it showed before: both compared in one box."""
         apart = self.identity.embed(original, face) - self.identity.embed(output, face)
         return float(np.linalg.norm(apart)) < self.identity.same_person
 

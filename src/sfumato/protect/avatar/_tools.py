@@ -26,7 +26,7 @@ _RATE = Fraction(25)
 
 
 @dataclass(frozen=True)
-class Part:
+class ToolSource:
     """``path:FILE`` (or a bare path) or ``command:WORDS``."""
 
     file: Path | None = None
@@ -34,7 +34,7 @@ class Part:
     timeout: float = 3600.0
 
     @classmethod
-    def of(cls, text: str, needed: Sequence[str], timeout: float) -> Part:
+    def of(cls, text: str, needed: Sequence[str], timeout: float) -> ToolSource:
         kind, colon, rest = text.partition(":")
         if colon and kind == "command":
             return cls(words=tuple(command_words(rest, needed)), timeout=timeout)

@@ -95,10 +95,6 @@ class External(Method):
         self.suffix, self.timeout = suffix, timeout
 
     @property
-    def lookahead(self) -> int:
-        return 0
-
-    @property
     def settings(self) -> dict[str, Any]:
         # the card names the tool, not the folders it was called with
         return {"tool": Path(self._words[0]).name, "arguments": len(self._words) - 1}
@@ -115,35 +111,22 @@ class External(Method):
             f"Expected a file for the method {self.name}, got frames: use apply(source, target)."
         )
 
-    def opened(self, source: Path, workshop: Path) -> Method:
-        given = workshop / f"input{source.suffix.lower()}"
+    def opened(self, source: Path, scratch: Path) -> Method:
+        given = scratch / f"input{source.suffix.lower()}"
         given.symlink_to(source.absolute())
-        made = workshop / f"output{self.suffix or source.suffix.lower()}"
+        made = scratch / f"output{self.suffix or source.suffix.lower()}"
         run_tool(self._words, {"input": given, "output": made}, timeout=self.timeout)
-        return _Made(self, made)
+        return _Made(made)
 
 
 class _Made(Method):
     """The frames of a finished file in the place of the originals, with their times."""
 
-    name: ClassVar[str] = "external"
-    summary: ClassVar[str] = External.summary
-    provides: ClassVar[str] = External.provides
+    name, summary, provides = External.name, External.summary, External.provides
 
-    def __init__(self, tool: External, made: Path) -> None:
+    def __init__(self, made: Path) -> None:
         super().__init__()
-        self._tool, self._made = tool, made
-
-    @property
-    def lookahead(self) -> int:
-        return 0
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return self._tool.settings
-
-    def promise(self, shape: Shape) -> Promise:
-        return self._tool.promise(shape)
+        self._made = made
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         if self._made.suffix.lower() in IMAGE_SUFFIXES:

@@ -24,7 +24,7 @@ RIM = 0.12  # of a place's shorter side: how far a blur goes on beyond it, ever 
 
 
 def _put(part: Image, covered: Image, mask: people.Mask) -> None:
-    """The covered pixels into the picture; a box needs no look at every single one."""
+    """The covered pixels into the picture; a box needs no mask."""
     if mask.all():
         part[:] = covered
     else:
@@ -85,10 +85,10 @@ class Blur(Hiding):
 
     @property
     def settings(self) -> dict[str, Any]:
-        how: dict[str, Any] = {"strength": self.strength}
-        if self.published:
-            how = {"kernel": PUBLISHED_KERNEL, "sigma": PUBLISHED_SIGMA}
-        return super().settings | how
+        told = super().settings
+        published, strength = told.pop("published"), told.pop("strength")
+        how = {"kernel": PUBLISHED_KERNEL, "sigma": PUBLISHED_SIGMA}
+        return told | (how if published else {"strength": strength})
 
     def make_filter(self, shape: Shape) -> Filter:
         return self._cover
@@ -141,10 +141,6 @@ class Pixelate(Hiding):
         super().__init__(**finding)
         self.cells, self.least = cells, least
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return super().settings | {"cells": self.cells, "least": self.least}
-
     def make_filter(self, shape: Shape) -> Filter:
         return self._cover
 
@@ -185,10 +181,6 @@ class Silhouette(Hiding):
     def __init__(self, *, level: Annotated[int, Field(ge=0, le=255)] = 96, **finding: Any) -> None:
         super().__init__(**finding)
         self.level = level
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return super().settings | {"level": self.level}
 
     def make_filter(self, shape: Shape) -> Filter:
         return self._cover

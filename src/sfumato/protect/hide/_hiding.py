@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -19,7 +18,7 @@ from sfumato import people
 from sfumato.media import Frame, Image, ahead
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
-from sfumato.protect._setting_kinds import OnMiss, SecondLook
+from sfumato.protect._setting_kinds import OnMissName, OutputCheck
 from sfumato.protect.hide._detection_log import DetectionLog
 from sfumato.protect.hide._region import (
     MOST_EVERY,
@@ -36,16 +35,16 @@ from sfumato.settings import FileName, Named, Seed
 BLANK = np.uint8(128)
 # A detector that takes no part in the search. The strongest one is no judge here: it finds a face in
 # any shape above shoulders, however flat (docs/people.md).
-SECOND_LOOK = "blazeface-short"
-_LOOKS, _MARGIN, _COVERED = 2, 1.3, 0.3
+CHECK_DETECTOR = "blazeface-short"
+_CHECKS, _MARGIN, _COVERED = 2, 1.3, 0.3
 _AHEAD = 4
 
 
 class Hiding(Method):
     """Covers a region of every frame and leaves the rest as it is. Guarantee: none.
 
-    Every covered frame is looked at by a second detector (``check``); what it still finds is filled
-    with one colour. It looks once more at the finished file: if it finds a face where there was one,
+    Every covered frame is searched by a second detector (``check``); what it still finds is filled
+    with one colour. It also searches the finished file: if it finds a face where there was one,
     the file is made again with that place filled, and after three tries nothing is released.
 
     | edge case | what happens |
@@ -58,6 +57,7 @@ class Hiding(Method):
     leaves: ClassVar[tuple[str, ...]] = (
         "body, clothes, gait and surroundings, which are shown as they are",
     )
+    works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
     default_region: ClassVar[str] = "faces"
     audits: ClassVar[frozenset[str]] = frozenset({"deblur", "smooth", "learned", "average", "halo"})
     region: Region
@@ -67,11 +67,11 @@ class Hiding(Method):
         *,
         region: RegionName | None = None,
         detector: Named | None = None,
-        on_miss: OnMiss = "hold",
+        on_miss: OnMissName = "hold",
         every: Annotated[int, Field(ge=1, le=MOST_EVERY)] | None = None,
         import_boxes: FileName | None = None,
         public_mask: bool = False,
-        check: SecondLook = SECOND_LOOK,
+        check: OutputCheck = CHECK_DETECTOR,
         seed: Seed | None = None,
     ) -> None:
         super().__init__(seed=seed)
@@ -93,15 +93,6 @@ class Hiding(Method):
         self._left: dict[int, list[people.Box]] = {}
         self._known = False
 
-    @classmethod
-    def accepted_settings(cls) -> dict[str, inspect.Parameter]:
-        return {
-            name: parameter
-            for owner in (Hiding, cls)
-            for name, parameter in inspect.signature(owner).parameters.items()
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-        }
-
     @property
     def lookahead(self) -> int:
         return self.region.lookahead + 2 * (_AHEAD + 1)
@@ -112,33 +103,31 @@ class Hiding(Method):
 
     @property
     def settings(self) -> dict[str, Any]:
-        return self.region.settings | {"check": getattr(self.check, "name", self.check)}
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        return self.region.packages
+        own = type(self).accepted_settings().keys() - Hiding.accepted_settings().keys()
+        check = {"check": getattr(self.check, "name", self.check)}
+        return self.region.settings | check | {name: getattr(self, name) for name in sorted(own)}
 
     @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
         if not self._checked:
             return self.region.detectors_used
-        check = self._second_look
+        check = self._check_detector
         return (*self.region.detectors_used, (f"{check.name} at the output", check.device))
 
     @cached_property
-    def _second_look(self) -> people.FaceDetector:
+    def _check_detector(self) -> people.FaceDetector:
         return face_detector(self.check)
 
     def promise(self, shape: Shape) -> Promise:
         return NoGuarantee(
             mechanism=self.name,
             reason=(
-                f"Only {_words(self.region)} were changed, and nothing bounds what is still to be "
+                f"Only {_describe(self.region)} were changed, and nothing bounds what is still to be "
                 "recognised in them or around them."
             ),
             assumptions=()
             if self.check
-            else ("no second detector looked at the output: the check was switched off",),
+            else ("no second detector checked the output: the check was switched off",),
             not_covered=(*self.region.not_covered, *self.leaves),
             randomness=self.randomness.label,
         )
@@ -152,8 +141,8 @@ class Hiding(Method):
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         cover = self.make_filter(shape)
-        second = self._second_look if self._checked else None
-        # decoded in one thread, looked for in another, covered and looked at again in this one; both
+        second = self._check_detector if self._checked else None
+        # decoded in one thread, searched in another, covered and checked in this one; both
         # threads have ended when this does, before anybody closes the recording they read
         with (
             closing(ahead(frames, _AHEAD)) as decoded,
@@ -167,7 +156,7 @@ class Hiding(Method):
                     filled = [box.scale(_MARGIN) for box in self._left.get(number, ())]
                     _fill(shown, filled)
                     if second is not None:
-                        _fill_what_is_left(shown, frame.image, place, second, filled)
+                        _fill_residual_faces(shown, frame.image, place, second, filled)
                 yield replace(frame, image=shown)
 
     def reuse_detections(self, log: DetectionLog) -> None:
@@ -211,7 +200,7 @@ class Hiding(Method):
         return self.check is not None and self.region.kind in {"faces", "people"}
 
     def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
-        """A second detector looks for faces that are still there; raises if it finds one."""
+        """Search the output for residual faces with the second detector; raise if it finds one."""
         if not self._checked:
             return
         first = self.region.detector if self.region.kind == "faces" else None
@@ -239,7 +228,7 @@ class Hiding(Method):
         )
 
 
-def _fill_what_is_left(
+def _fill_residual_faces(
     shown: Image,
     original: Image,
     place: Place,
@@ -248,10 +237,10 @@ def _fill_what_is_left(
 ) -> None:
     """Fill every place whose face is still found with its mean colour, and faces beside all places.
 
-    What is found in a cover and is no face of the original is what covers look like.
+    What is found in a cover and is no face of the original is a false alarm of the detector.
     """
     there: list[people.Box] | None = None
-    for _ in range(_LOOKS):
+    for _ in range(_CHECKS):
         known = place.faces
         found = second.detect(shown) if known is None else people.look_near(second, shown, known)
         again = [face for face in known or () if any(is_one_of(box, [face]) for box in found)]
@@ -292,7 +281,7 @@ def _joined(boxes: list[people.Box]) -> list[people.Box]:
     return boxes
 
 
-def _words(region: Region) -> str:
+def _describe(region: Region) -> str:
     return {
         "faces": "the faces that were found",
         "people": "the people who were found",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import cv2
 import numpy as np
 
 from sfumato.media import Frame, Image
-from sfumato.privacy import NoGuarantee
-from sfumato.protect._method import Method, Promise, Shape
+from sfumato.protect._method import Method, Shape
 from sfumato.protect.hide._hiding import Hiding
 from sfumato.protect.hide._region import Filter, Place
 
@@ -58,26 +57,13 @@ class AppearanceFree(Method):
     name: ClassVar[str] = "appearance-free"
     summary: ClassVar[str] = "noise that moves as the video does"
     provides: ClassVar[str] = "no guarantee"
-
-    @property
-    def lookahead(self) -> int:
-        return 0
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {}
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        return ("opencv-python-headless",)
-
-    def promise(self, shape: Shape) -> Promise:
-        return NoGuarantee(
-            mechanism=self.name,
-            reason="The noise moves as the people do, and nothing bounds what motion gives away.",
-            not_covered=("gait, outline and the way of moving, which the motion shows",),
-            randomness=self.randomness.label,
-        )
+    reason: ClassVar[str] = (
+        "The noise moves as the people do, and nothing bounds what motion gives away."
+    )
+    leaves: ClassVar[tuple[str, ...]] = (
+        "gait, outline and the way of moving, which the motion shows",
+    )
+    works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         noise = MovingNoise(shape, self.randomness.generator())

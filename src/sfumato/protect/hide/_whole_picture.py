@@ -13,8 +13,7 @@ from pydantic import Field
 
 from sfumato import people
 from sfumato.media import Frame
-from sfumato.privacy import NoGuarantee
-from sfumato.protect._method import Method, Promise, ProtectError, Shape
+from sfumato.protect._method import Method, ProtectError, Shape
 from sfumato.settings import Named, Seed
 
 _SIZE = r"^[1-9][0-9]{0,3}x[1-9][0-9]{0,3}$"
@@ -33,6 +32,14 @@ class Skeleton(Method):
     name: ClassVar[str] = "skeleton"
     summary: ClassVar[str] = "skeletons of the people who were found, on black"
     provides: ClassVar[str] = "no guarantee; no pixel of the recording"
+    reason: ClassVar[str] = (
+        "Pose and proportions are shown as they were found, and they are biometric."
+    )
+    leaves: ClassVar[tuple[str, ...]] = (
+        "gait, proportions and the way of moving",
+        "how many people there are",
+    )
+    works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
 
     def __init__(self, *, detector: Named | None = None, seed: Seed | None = None) -> None:
         super().__init__(seed=seed)
@@ -48,22 +55,10 @@ class Skeleton(Method):
         return {"detector": getattr(self.detector, "name", self.detector) or "default"}
 
     @property
-    def packages(self) -> tuple[str, ...]:
-        return ("opencv-python-headless",)
-
-    @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
         if self._stream is None:
             return ()
         return ((self._stream.status.detector, self._stream.status.device),)
-
-    def promise(self, shape: Shape) -> Promise:
-        return NoGuarantee(
-            mechanism=self.name,
-            reason="Pose and proportions are shown as they were found, and they are biometric.",
-            not_covered=("gait, proportions and the way of moving", "how many people there are"),
-            randomness=self.randomness.label,
-        )
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         self._stream = people.find(frames, self.detector, masks=False)
@@ -85,6 +80,12 @@ class InverseSuperResolution(Method):
     name: ClassVar[str] = "isr"
     summary: ClassVar[str] = "tiny pictures after a random shift, scale and rotation (ISR)"
     provides: ClassVar[str] = "no guarantee"
+    reason: ClassVar[str] = "A small picture is still a picture: nothing bounds what it gives away."
+    leaves: ClassVar[tuple[str, ...]] = (
+        "motion, colours of clothes and surroundings",
+        *people.NOT_COVERED,
+    )
+    works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
     audits: ClassVar[frozenset[str]] = Method.audits | {"learned"}
 
     def __init__(
@@ -104,29 +105,8 @@ class InverseSuperResolution(Method):
         self.shift, self.scale, self.rotation = shift, scale, rotation
 
     @property
-    def lookahead(self) -> int:
-        return 0
-
-    @property
     def settings(self) -> dict[str, Any]:
-        return {
-            "size": f"{self.size[0]}x{self.size[1]}",
-            "shift": self.shift,
-            "scale": self.scale,
-            "rotation": self.rotation,
-        }
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        return ("opencv-python-headless",)
-
-    def promise(self, shape: Shape) -> Promise:
-        return NoGuarantee(
-            mechanism=self.name,
-            reason="A small picture is still a picture: nothing bounds what it gives away.",
-            not_covered=("motion, colours of clothes and surroundings", *people.NOT_COVERED),
-            randomness=self.randomness.label,
-        )
+        return super().settings | {"size": f"{self.size[0]}x{self.size[1]}"}
 
     def transformation(
         self, shape: Shape, generator: np.random.Generator
@@ -165,6 +145,11 @@ class Edges(Method):
     name: ClassVar[str] = "edges"
     summary: ClassVar[str] = "a line drawing of the whole picture"
     provides: ClassVar[str] = "no guarantee"
+    reason: ClassVar[str] = (
+        "Lines keep the outline of faces and bodies, and nothing bounds what they tell."
+    )
+    leaves: ClassVar[tuple[str, ...]] = ("outlines of faces and bodies, text and surroundings",)
+    works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
 
     def __init__(
         self,
@@ -178,26 +163,6 @@ class Edges(Method):
         if low > high:
             raise ProtectError(f"Expected low of edges to be at most high, got {low} and {high}.")
         self.blur, self.low, self.high = blur, low, high
-
-    @property
-    def lookahead(self) -> int:
-        return 0
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"blur": self.blur, "low": self.low, "high": self.high}
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        return ("opencv-python-headless",)
-
-    def promise(self, shape: Shape) -> Promise:
-        return NoGuarantee(
-            mechanism=self.name,
-            reason="Lines keep the outline of faces and bodies, and nothing bounds what they tell.",
-            not_covered=("outlines of faces and bodies, text and surroundings",),
-            randomness=self.randomness.label,
-        )
 
     def remarks(self, shape: Shape) -> list[str]:
         return [

@@ -12,22 +12,15 @@ import numpy.typing as npt
 from pydantic import Field, InstanceOf
 
 from sfumato.media import Frame, Image
-from sfumato.privacy import (
-    Bounds,
-    Gaussian,
-    Guarantee,
-    KeyStream,
-    Relation,
-    calibrate_gaussian,
-)
+from sfumato.privacy import Bounds, Gaussian, KeyStream, calibrate_gaussian
 from sfumato.protect._method import Promise, Shape
-from sfumato.protect._setting_kinds import Delta, Epsilon, RelationName, UnitName
+from sfumato.protect._setting_kinds import Delta, Epsilon
 from sfumato.protect.noise._bases import CHANNELS
-from sfumato.protect.noise._extent import BLIND_SETTINGS, ELSEWHERE, PUBLIC, UnitMethod, unit_extent
+from sfumato.protect.noise._extent import BLIND_SETTINGS, PUBLIC, LatticeMethod, unit_extent
 from sfumato.protect.noise._latent import Latent, dct_latent
 from sfumato.protect.noise._lattice import UNIT_ROUNDOFF, Lattice, Points, Reach
 from sfumato.protect.noise._prediction import predicted, prior_energies
-from sfumato.settings import FileName, Seed
+from sfumato.settings import FileName
 
 Code = npt.NDArray[np.float64]
 # The clipped norm is computed in double precision; this is far more than it can be off.
@@ -36,7 +29,7 @@ _ROUNDING = 1 + 1e-9
 _NOMINAL = 64
 
 
-class DpImage(UnitMethod):
+class DpImage(LatticeMethod):
     """Noise on a latent whose norm is clipped, so that the encoder may be anything public.
 
     All components share one norm, so each gets the part of it that serves the picture best at this
@@ -58,19 +51,19 @@ class DpImage(UnitMethod):
     name: ClassVar[str] = "dp-image"
     summary: ClassVar[str] = "noise on a clipped latent of every frame (DP-Image)"
     provides: ClassVar[str] = "(epsilon, delta) for frame, clip or video"
+    works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
+    counts_pixels: ClassVar[bool] = False
 
     def __init__(
         self,
         *,
         epsilon: Epsilon,
         delta: Delta,
-        unit: UnitName,
-        relation: RelationName = Relation.REPLACE,
         encoder: InstanceOf[Latent] | FileName | None = None,
         clip: Annotated[float, Field(ge=1e-6, le=1e6)] = 1.0,
-        seed: Seed | None = None,
+        **released: Any,
     ) -> None:
-        super().__init__(unit=unit, relation=relation, seed=seed)
+        super().__init__(**released)
         self.epsilon, self.delta, self.clip = epsilon, delta, float(clip)
         self.multiplier = calibrate_gaussian(epsilon, delta)
         if encoder is None:
@@ -81,14 +74,6 @@ class DpImage(UnitMethod):
         loudness = 2 * self.clip * self.multiplier * math.sqrt(self.unit.frame_count or _NOMINAL)
         self._powers = shared_power(spread, loudness)
         self._weights = np.sqrt(self._powers) / spread
-
-    @property
-    def lookahead(self) -> int:
-        return 0
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        return ("opencv-python-headless",)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -118,15 +103,7 @@ class DpImage(UnitMethod):
         )
 
     def lattice(self, shape: Shape) -> Lattice:
-        """Where clipped latents are rounded to, and how wide the noise is there."""
         return Lattice.calibrated(self.multiplier, self.reach(shape))
-
-    def sensitivity(self, shape: Shape) -> float:
-        """Largest move of the released latents, their rounding included."""
-        return self.reach(shape).on(self.lattice(shape).spacing)
-
-    def scale(self, shape: Shape) -> float:
-        return self.lattice(shape).scale
 
     def clipped(self, image: Image) -> Code:
         """The latent, of norm at most C."""
@@ -139,21 +116,12 @@ class DpImage(UnitMethod):
         return lattice.noised(self.clipped(image), stream)
 
     def promise(self, shape: Shape) -> Promise:
-        return Guarantee(
-            mechanism=self.summary,
-            unit=self.unit,
-            relation=self.relation,
-            delta=self.delta,
-            event=Gaussian(self.scale(shape) / self.sensitivity(shape), Bounds.DIFFERENCE),
-            accountant="analytic-gaussian",
-            public=(*PUBLIC, "the encoder"),
-            assumptions=(
-                f"the encoder was learned from {self.latent.learned_from}",
-                BLIND_SETTINGS,
-            ),
-            not_covered=(ELSEWHERE,),
-            randomness=self.randomness.label,
-        )
+        event = Gaussian(self.scale(shape) / self.sensitivity(shape), Bounds.DIFFERENCE)
+        learned = f"the encoder was learned from {self.latent.learned_from}"
+        return self.guarantee(
+            event, self.delta, "analytic-gaussian",
+            public=(*PUBLIC, "the encoder"), assumptions=(learned, BLIND_SETTINGS),
+        )  # fmt: skip
 
     def estimated(self, noisy: Code, scale: float) -> Code:
         """The latent before weights, by least squares (post-processing)."""

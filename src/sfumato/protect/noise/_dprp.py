@@ -15,23 +15,15 @@ from sfumato.privacy import (
     Bounds,
     Gaussian,
     Guarantee,
-    Relation,
     Unit,
     calibrate_gaussian,
     format_epsilon,
 )
 from sfumato.protect._method import Promise, ProtectError, Shape
-from sfumato.protect._setting_kinds import Delta, Epsilon, Frames, RelationName, UnitName
+from sfumato.protect._setting_kinds import Delta, Epsilon, FrameCount
 from sfumato.protect.noise._bases import CHANNELS, Basis, Dct3, reach_of
 from sfumato.protect.noise._dprp_published import Coefficients, published_k, published_noise
-from sfumato.protect.noise._extent import (
-    A_PIXEL,
-    BLIND_SETTINGS,
-    ELSEWHERE,
-    PUBLIC,
-    UnitMethod,
-    unit_extent,
-)
+from sfumato.protect.noise._extent import UnitMethod, unit_extent
 from sfumato.protect.noise._lattice import Lattice, Reach
 from sfumato.protect.noise._noisy_blocks import (
     LONGEST_SMOOTHING,
@@ -46,7 +38,6 @@ from sfumato.protect.noise._random_bases import (
     Srht,
     johnson_lindenstrauss,
 )
-from sfumato.settings import Seed
 
 BasisName = Literal["dct", "srht", "gaussian"]
 
@@ -71,17 +62,16 @@ class VideoDprp(UnitMethod):
     summary: ClassVar[str] = "private projection and reconstruction of the whole picture"
     provides: ClassVar[str] = "(epsilon, delta) for pixels, frame, clip or video"
     noise_needs_size: ClassVar[bool] = True
+    works_with: ClassVar[tuple[str, ...]] = ("torch",)
 
     def __init__(
         self,
         *,
         epsilon: Epsilon,
         delta: Delta,
-        unit: UnitName,
-        relation: RelationName = Relation.REPLACE,
         basis: BasisName = "dct",
-        block: Frames = 64,
-        kept_frames: Frames = 4,
+        block: FrameCount = 64,
+        kept_frames: FrameCount = 4,
         kept_size: Annotated[int, Field(ge=1, le=8192)] = 16,
         k: Coefficients | None = None,
         clips: Annotated[int, Field(ge=1, le=10**6)] | None = None,
@@ -89,9 +79,9 @@ class VideoDprp(UnitMethod):
         smooth: Annotated[int, Field(ge=0, le=LONGEST_SMOOTHING)] = 0,
         calibration: Literal["sound", "published"] = "sound",
         b: Annotated[float, Field(gt=0, lt=1)] = 0.8,
-        seed: Seed | None = None,
+        **released: Any,
     ) -> None:
-        super().__init__(unit=unit, relation=relation, seed=seed)
+        super().__init__(**released)
         if calibration == "published" and basis != "gaussian":
             raise ProtectError(
                 "The published calibration belongs to the basis gaussian: choose that."
@@ -122,10 +112,6 @@ class VideoDprp(UnitMethod):
         return super().needs_length or self.clips is not None or self.calibration == "published"
 
     @property
-    def packages(self) -> tuple[str, ...]:
-        return ("torch",)
-
-    @property
     def settings(self) -> dict[str, Any]:
         shared = {
             "epsilon": self.epsilon,
@@ -144,7 +130,7 @@ class VideoDprp(UnitMethod):
         return shared | {"k": self.k} | ({"b": self.b} if self.calibration == "published" else {})
 
     def block_length(self, shape: Shape) -> int:
-        """Frames in a block: as set, or what cuts the recording into ``clips`` equal parts."""
+        """FrameCount in a block: as set, or what cuts the recording into ``clips`` equal parts."""
         if self.clips is None:
             return self.block if shape.frames is None else min(self.block, shape.frames)
         if shape.frames is None:
@@ -223,17 +209,10 @@ class VideoDprp(UnitMethod):
         quietest = min(
             self.scale(shape, frames) / self.sensitivity(shape, unit, frames) for frames in lengths
         )
-        return Guarantee(
-            mechanism=f"Video-DPRP{' as published' if published else ''}, basis {self.basis_name}",
-            unit=unit,
-            relation=self.relation,
-            delta=self.delta,
-            event=Gaussian(quietest, Bounds.DIFFERENCE),
-            accountant="analytic-gaussian",
-            public=PUBLIC,
-            assumptions=(A_PIXEL, BLIND_SETTINGS),
-            not_covered=(ELSEWHERE,),
-            randomness=self.randomness.label,
+        mechanism = f"Video-DPRP{' as published' if published else ''}, basis {self.basis_name}"
+        event = Gaussian(quietest, Bounds.DIFFERENCE)
+        return self.guarantee(
+            event, self.delta, "analytic-gaussian", unit=unit, mechanism=mechanism
         )
 
     def true_promises(self, shape: Shape, pixels: int = 16) -> list[Guarantee]:

@@ -17,7 +17,6 @@ from sfumato.errors import SfumatoError
 
 # The paper's grids (Tables 3 and 4).
 PUBLISHED_K = {"20x20": 1200, "24x32": 2304, "32x32": 3072, "50x50": 7500, "64x80": 15360}
-PUBLISHED_B = (0.2, 0.4, 0.5, 0.6, 0.8)
 
 
 Coefficients = (

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
-from sfumato.privacy import DRAWN_EXACTLY, Card, Relation, Unit, UnitError, UnitKind
+from sfumato.privacy import (
+    DRAWN_EXACTLY,
+    Card,
+    Event,
+    Guarantee,
+    Relation,
+    Unit,
+    UnitError,
+    UnitKind,
+)
 from sfumato.protect._method import Method, ProtectError, Shape
+from sfumato.protect._setting_kinds import RelationName, UnitName
+from sfumato.protect.noise._lattice import Lattice, Reach
+from sfumato.settings import Seed
 
 PUBLIC = ("the size and length of the recording", "all settings", DRAWN_EXACTLY)
 A_PIXEL = "a pixel is one pixel of the decoded 8-bit RGB picture"
@@ -17,8 +30,16 @@ class UnitMethod(Method):
     """A method whose noise is calibrated for a unit of pixels under a relation."""
 
     audits: ClassVar[frozenset[str]] = Method.audits | {"release-code"}
+    # Whether the noise for m pixels is smaller than that for a whole frame.
+    counts_pixels: ClassVar[bool] = True
 
-    def __init__(self, *, unit: Unit | str, relation: Relation | str, seed: int | None) -> None:
+    def __init__(
+        self,
+        *,
+        unit: UnitName,
+        relation: RelationName = Relation.REPLACE,
+        seed: Seed | None = None,
+    ) -> None:
         super().__init__(seed=seed)
         self.unit, self.relation = Unit.parse(unit), Relation.parse(relation)
         self.unit.check(self.relation)
@@ -27,6 +48,24 @@ class UnitMethod(Method):
                 "One released recording is there for all to see, so it cannot be added or removed: "
                 "expected relation replace or zero-out, got add-remove."
             )
+
+    def guarantee(self, event: Event, delta: float, accountant: str, **stated: Any) -> Guarantee:
+        """What the noise of one release proves; ``stated`` replaces what methods usually state."""
+        usual: dict[str, Any] = {
+            "mechanism": self.summary,
+            "unit": self.unit,
+            "public": PUBLIC,
+            "assumptions": (A_PIXEL, BLIND_SETTINGS),
+            "not_covered": (ELSEWHERE,),
+        }
+        return Guarantee(
+            relation=self.relation,
+            delta=delta,
+            event=event,
+            accountant=accountant,
+            randomness=self.randomness.label,
+            **(usual | stated),
+        )
 
     @classmethod
     def settings_on(cls, card: Card) -> dict[str, Any]:
@@ -40,6 +79,26 @@ class UnitMethod(Method):
     @property
     def needs_length(self) -> bool:
         return self.unit.kind in {UnitKind.CLIP, UnitKind.VIDEO}
+
+
+class LatticeMethod(UnitMethod):
+    """Noise in whole steps of a lattice, as wide as the ``reach`` of the unit asks for."""
+
+    @abstractmethod
+    def reach(self, shape: Shape) -> Reach:
+        """How far any change of the unit moves the values, before they are put on the lattice."""
+
+    @abstractmethod
+    def lattice(self, shape: Shape) -> Lattice:
+        """Where the values are rounded to, and how wide the noise is there."""
+
+    def sensitivity(self, shape: Shape) -> float:
+        """Largest move of the released values, their rounding included."""
+        return self.reach(shape).on(self.lattice(shape).spacing)
+
+    def scale(self, shape: Shape) -> float:
+        """Scale of the noise on each released value."""
+        return self.lattice(shape).scale
 
 
 def unit_extent(unit: Unit, shape: Shape) -> tuple[int, int]:

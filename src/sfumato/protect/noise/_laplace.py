@@ -9,26 +9,18 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from sfumato.media import Frame
-from sfumato.privacy import Bounds, Guarantee, Laplace, Relation
+from sfumato.privacy import Bounds, Laplace
 from sfumato.protect._method import Promise, Shape
-from sfumato.protect._setting_kinds import Epsilon, RelationName, UnitName
+from sfumato.protect._setting_kinds import Epsilon
 from sfumato.protect.noise._bases import reach_of
 from sfumato.protect.noise._block_mean import BlockMean
-from sfumato.protect.noise._extent import (
-    A_PIXEL,
-    BLIND_SETTINGS,
-    ELSEWHERE,
-    PUBLIC,
-    UnitMethod,
-    unit_extent,
-)
+from sfumato.protect.noise._extent import LatticeMethod, unit_extent
 from sfumato.protect.noise._lattice import Lattice, Reach
 from sfumato.protect.noise._noisy_blocks import NoisyBlocks
 from sfumato.protect.noise._prediction import predict_means
-from sfumato.settings import Seed
 
 
-class LaplaceNoise(UnitMethod):
+class LaplaceNoise(LatticeMethod):
     """Laplace noise on every value of every pixel.
 
     Guarantee: epsilon-DP (delta 0) for the stated unit under replace: m pixels in n frames move the
@@ -45,65 +37,30 @@ class LaplaceNoise(UnitMethod):
     summary: ClassVar[str] = "Laplace noise on every pixel"
     provides: ClassVar[str] = "epsilon for pixels, frame, clip or video"
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        unit: UnitName,
-        relation: RelationName = Relation.REPLACE,
-        seed: Seed | None = None,
-    ) -> None:
-        super().__init__(unit=unit, relation=relation, seed=seed)
+    def __init__(self, *, epsilon: Epsilon, **released: Any) -> None:
+        super().__init__(**released)
         self.epsilon = epsilon
-        self.block_size = 1
+        self.b = 1
 
     @property
     def lookahead(self) -> int:
         return 1
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {
-            "epsilon": self.epsilon,
-            "unit": str(self.unit),
-            "relation": self.relation.value,
-        }
-
     def basis(self, shape: Shape) -> BlockMean:
-        return BlockMean(shape.height, shape.width, size=self.block_size)
+        return BlockMean(shape.height, shape.width, size=self.b)
 
     def reach(self, shape: Shape) -> Reach:
-        """How far any change of the unit moves the values, before they are put on the lattice."""
         return reach_of(self.basis(shape), *unit_extent(self.unit, shape), "laplace")
 
     def lattice(self, shape: Shape) -> Lattice:
-        """Where the values are rounded to, and how wide the noise is there."""
         return Lattice.calibrated(1 / self.epsilon, self.reach(shape), "laplace")
 
-    def sensitivity(self, shape: Shape) -> float:
-        """Largest move of the released values in the l1 norm, their rounding included."""
-        return self.reach(shape).on(self.lattice(shape).spacing)
-
-    def scale(self, shape: Shape) -> float:
-        """Scale of the Laplace noise on each released value."""
-        return self.lattice(shape).scale
-
     def promise(self, shape: Shape) -> Promise:
-        return Guarantee(
-            mechanism=self.summary,
-            unit=self.unit,
-            relation=self.relation,
-            delta=0.0,
-            event=Laplace(self.scale(shape) / self.sensitivity(shape), Bounds.DIFFERENCE),
-            accountant="pld",
-            public=PUBLIC,
-            assumptions=(A_PIXEL, BLIND_SETTINGS),
-            not_covered=(ELSEWHERE,),
-            randomness=self.randomness.label,
-        )
+        event = Laplace(self.scale(shape) / self.sensitivity(shape), Bounds.DIFFERENCE)
+        return self.guarantee(event, 0.0, "pld")
 
     def remarks(self, shape: Shape) -> list[str]:
-        expected = predict_means(shape.height, shape.width, self.block_size, self.scale(shape))
+        expected = predict_means(shape.height, shape.width, self.b, self.scale(shape))
         return [f"From public priors: {expected}."]
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
@@ -131,18 +88,6 @@ class DpPix(LaplaceNoise):
     summary: ClassVar[str] = "block means with Laplace noise (DPPix)"
     provides: ClassVar[str] = "epsilon for pixels, frame, clip or video"
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon,
-        unit: UnitName,
-        relation: RelationName = Relation.REPLACE,
-        b: Annotated[int, Field(ge=1, le=1024)] = 12,
-        seed: Seed | None = None,
-    ) -> None:
-        super().__init__(epsilon=epsilon, unit=unit, relation=relation, seed=seed)
-        self.block_size = b
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return super().settings | {"b": self.block_size}
+    def __init__(self, *, b: Annotated[int, Field(ge=1, le=1024)] = 12, **released: Any) -> None:
+        super().__init__(**released)
+        self.b = b

@@ -13,34 +13,18 @@ from sfumato.media import Frame
 from sfumato.privacy import (
     ApproximateRelease,
     Event,
-    Guarantee,
     NoGuarantee,
     RandomizedResponse,
-    Relation,
     SelfComposed,
     calibrate_event,
     coins,
     threshold_of,
 )
 from sfumato.protect._method import Promise, ProtectError, Shape
-from sfumato.protect._setting_kinds import (
-    DeltaOrZero,
-    Epsilon,
-    Probability,
-    RelationName,
-    UnitName,
-)
+from sfumato.protect._setting_kinds import DeltaOrZero, Epsilon, Probability
 from sfumato.protect.noise._bases import CHANNELS
-from sfumato.protect.noise._extent import (
-    A_PIXEL,
-    BLIND_SETTINGS,
-    ELSEWHERE,
-    PUBLIC,
-    UnitMethod,
-    unit_extent,
-)
+from sfumato.protect.noise._extent import A_PIXEL, ELSEWHERE, UnitMethod, unit_extent
 from sfumato.protect.noise._prediction import predict_replaced
-from sfumato.settings import Seed
 
 LEVELS = 256
 SNOW_GREY = np.uint8(127)
@@ -51,13 +35,13 @@ class Snow(UnitMethod):
 
     Guarantee: (0, 1 - p)-DP for one pixel under replace, and (0, 1 - p^(m n)) for m pixels in n
     frames: the release differs only if one of them survives. That is a weak promise, for a
-    pixel that survives is shown in the clear; where delta rounds to 1 there is none. Coins are words of
-    64 bits below a whole number, whose share of 2^64 is p or above it.
+    pixel that survives is shown in the clear; where delta rounds to 1 there is none. A pixel is
+    replaced if a random word of 64 bits is below a threshold, whose share of 2^64 is p or above it.
 
     | edge case | what happens |
     | --- | --- |
     | p = 1 | everything is grey: epsilon 0, delta 0 |
-    | three channels | replaced together, by one coin a pixel |
+    | three channels | replaced together, by one random word a pixel |
     """
 
     name: ClassVar[str] = "snow"
@@ -65,24 +49,9 @@ class Snow(UnitMethod):
     provides: ClassVar[str] = "(0, 1 - p^(m n)) for m pixels in n frames"
     audits: ClassVar[frozenset[str]] = frozenset({"release-code", "gather"})
 
-    def __init__(
-        self,
-        *,
-        unit: UnitName,
-        p: Probability = 0.5,
-        relation: RelationName = Relation.REPLACE,
-        seed: Seed | None = None,
-    ) -> None:
-        super().__init__(unit=unit, relation=relation, seed=seed)
+    def __init__(self, *, p: Probability = 0.5, **released: Any) -> None:
+        super().__init__(**released)
         self.p = p
-
-    @property
-    def lookahead(self) -> int:
-        return 0
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"p": self.p, "unit": str(self.unit), "relation": self.relation.value}
 
     def survival(self, shape: Shape) -> float:
         """Probability that any pixel of the unit is shown, rounded up."""
@@ -98,19 +67,10 @@ class Snow(UnitMethod):
                 not_covered=(ELSEWHERE,),
                 randomness=self.randomness.label,
             )
-        return Guarantee(
-            mechanism=self.summary,
-            unit=self.unit,
-            relation=self.relation,
-            # the accountant's grid needs a little room above the exact delta
-            delta=delta + (1e-9 if delta else 0.0),
-            event=ApproximateRelease(0.0, delta, self.name),
-            accountant="pld",
-            public=PUBLIC,
-            assumptions=(A_PIXEL,),
-            not_covered=(ELSEWHERE,),
-            randomness=self.randomness.label,
-        )
+        # the accountant's grid needs a little room above the exact delta
+        stated = delta + (1e-9 if delta else 0.0)
+        event = ApproximateRelease(0.0, delta, self.name)
+        return self.guarantee(event, stated, "pld", assumptions=(A_PIXEL,))
 
     def remarks(self, shape: Shape) -> list[str]:
         return [
@@ -131,8 +91,8 @@ class GreyLevelResponse(UnitMethod):
 
     Guarantee: (epsilon, delta)-DP for the stated unit under replace (epsilon-DP at delta 0). One of
     the 256 grey levels of one channel is log(1 + 256 (1 - noise) / noise)-DP; m pixels in n frames
-    are 3 m n independent values, composed exactly. Coins are words of 64 bits below a whole number,
-    whose share of 2^64 is the stated noise or above it.
+    are 3 m n independent values, composed exactly. A value is replaced if a random word of
+    64 bits is below a threshold, whose share of 2^64 is the stated noise or above it.
 
     | edge case | what happens |
     | --- | --- |
@@ -147,31 +107,19 @@ class GreyLevelResponse(UnitMethod):
     def __init__(
         self,
         *,
-        unit: UnitName,
         epsilon: Epsilon | None = None,
         noise: Probability | None = None,
         delta: DeltaOrZero = 0.0,
-        relation: RelationName = Relation.REPLACE,
-        seed: Seed | None = None,
+        **released: Any,
     ) -> None:
-        super().__init__(unit=unit, relation=relation, seed=seed)
+        super().__init__(**released)
         if (epsilon is None) == (noise is None):
             raise ProtectError("Expected either epsilon or noise for randomised response.")
         self.epsilon, self.fixed_noise, self.delta = epsilon, noise, delta
 
     @property
-    def lookahead(self) -> int:
-        return 0
-
-    @property
     def settings(self) -> dict[str, Any]:
-        return {
-            "epsilon": self.epsilon,
-            "noise": self.fixed_noise,
-            "delta": self.delta,
-            "unit": str(self.unit),
-            "relation": self.relation.value,
-        }
+        return super().settings | {"noise": self.fixed_noise}
 
     def values(self, shape: Shape) -> int:
         """How many independent answers the unit changes."""
@@ -201,18 +149,7 @@ class GreyLevelResponse(UnitMethod):
         return min(pure, _noise_of(1 / spread))
 
     def promise(self, shape: Shape) -> Promise:
-        return Guarantee(
-            mechanism=self.summary,
-            unit=self.unit,
-            relation=self.relation,
-            delta=self.delta,
-            event=self.event(self.noise(shape), shape),
-            accountant="pld",
-            public=PUBLIC,
-            assumptions=(A_PIXEL, BLIND_SETTINGS),
-            not_covered=(ELSEWHERE,),
-            randomness=self.randomness.label,
-        )
+        return self.guarantee(self.event(self.noise(shape), shape), self.delta, "pld")
 
     def remarks(self, shape: Shape) -> list[str]:
         noise = self.noise(shape)
