@@ -33,16 +33,9 @@ from benchmarks.attacks.stage import (
     staged_clips,
 )
 from benchmarks.cells import Cells
-from sfumato.audit import (
-    ClassifierScores,
-    Psnr,
-    Result,
-    Ssim,
-    action_protocols,
-    infer,
-    views_of,
-    visual_attack,
-)
+from sfumato.audit import Result
+from sfumato.audit.attack import action_protocols, infer, views_of, visual_attack
+from sfumato.audit.measure import ClassifierScores, Psnr, Ssim
 from sfumato.errors import SfumatoError
 from sfumato.files import write_json
 from sfumato.settings import Count

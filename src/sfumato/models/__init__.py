@@ -7,7 +7,7 @@ BatchNorm: freeze it or replace it before private training.
 
 from sfumato.models._device import choose_device
 from sfumato.models._efficientnet import EfficientNetLite0, efficientnet_lite0
-from sfumato.models._encoders import MLP, MelCNN, SensorCNN
+from sfumato.models._encoders import MelCNN, RecordMLP, SensorCNN
 from sfumato.models._i3d import I3D, i3d, i3d_state, kinetics400_classes
 from sfumato.models._mvit import MViT, mvit_b, mvit_v2_s
 from sfumato.models._norms import freeze_batchnorm, replace_batchnorm
@@ -22,13 +22,13 @@ from sfumato.models._weights import WeightsError, load_weights, read_weights
 
 __all__ = [
     "I3D",
-    "MLP",
     "POSE_BACKBONES",
     "EfficientNetLite0",
     "MViT",
     "MelCNN",
     "PoseNet",
     "Preset",
+    "RecordMLP",
     "SensorCNN",
     "SimCC",
     "Step",
