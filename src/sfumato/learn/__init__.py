@@ -29,10 +29,9 @@ from sfumato.learn.config._job import (
 from sfumato.learn.config._pose_job import read_skeleton_finder
 from sfumato.learn.config._schema import ConfigError, TrainConfig, parse_config, read_config
 from sfumato.learn.engine._clipped import clipped_gradient
-from sfumato.learn.engine._heap import keep_freed_memory
 from sfumato.learn.engine._probe import RouteChoice, route_of
 from sfumato.learn.engine._sampling import OwnersError
-from sfumato.learn.engine._speed import Route, Speed, SpeedError
+from sfumato.learn.engine._speed import Route, Speed, SpeedError, keep_freed_memory
 from sfumato.learn.engine._validate import (
     BatchNormError,
     ChangingBufferError,
