@@ -477,8 +477,8 @@ MUTANTS += (
         (
             Patch(
                 "audit/_released.py",
-                'return Cover(True, f"its card says',
-                'return Cover(False, f"its card says',
+                'return HidingScope(True, f"its card says',
+                'return HidingScope(False, f"its card says',
             ),
         ),
         (f"{_LEAKS}::test_bodies_are_leaks_only_where_they_were_covered",),

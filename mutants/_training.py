@@ -501,8 +501,8 @@ MUTANTS = (
         (
             Patch(
                 "learn/_trainer.py",
-                "made = (*start.trainings, Training(",
-                "made = (*start.counted, Training(",
+                "made = (*start.trainings, PastTraining(",
+                "made = (*start.counted, PastTraining(",
             ),
         ),
         (f"{_START}::test_a_detour_over_other_records_launders_nothing",),

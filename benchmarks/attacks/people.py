@@ -11,17 +11,17 @@ import numpy as np
 from benchmarks.harness.cells import Cells
 from benchmarks.harness.recordings import recordings
 from sfumato import protect
-from sfumato.audit import (
+from sfumato.audit import Result
+from sfumato.audit.attack import (
     Attribute,
-    ClassifierScores,
     Reidentification,
-    Result,
     gait_vector,
     infer,
     told_apart,
     views_of,
     voices_folder,
 )
+from sfumato.audit.measure import ClassifierScores
 from sfumato.data import utd_mhad, utkface
 from sfumato.protect import Shape
 from sfumato.protect.hide import Hiding, Place

@@ -10,14 +10,8 @@ import numpy as np
 
 from benchmarks.attacks.stage import STAGING, WAYS, Clips, Truth
 from sfumato import protect, stage
-from sfumato.audit import (
-    METHODS,
-    Residual,
-    Result,
-    changed_places,
-    over_time,
-    single_frame_attacks,
-)
+from sfumato.audit import Result
+from sfumato.audit.attack import METHODS, Residual, changed_places, over_time, single_frame_attacks
 from sfumato.people import Box, person_detector
 from sfumato.protect.hide._residual_faces import is_one_of
 

@@ -34,16 +34,9 @@ from benchmarks.attacks.stage import (
 )
 from benchmarks.harness.cells import Cells
 from benchmarks.harness.markdown import markdown
-from sfumato.audit import (
-    ClassifierScores,
-    Psnr,
-    Result,
-    Ssim,
-    action_protocols,
-    infer,
-    views_of,
-    visual_attack,
-)
+from sfumato.audit import Result
+from sfumato.audit.attack import action_protocols, infer, views_of, visual_attack
+from sfumato.audit.measure import ClassifierScores, Psnr, Ssim
 from sfumato.errors import SfumatoError
 from sfumato.files import write_json
 from sfumato.settings import Count

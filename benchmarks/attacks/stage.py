@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import protect, stage
-from sfumato.audit import Attribute
+from sfumato.audit.attack import Attribute
 from sfumato.body import INDEX
 from sfumato.media import Frame
 from sfumato.people import Box

@@ -27,18 +27,10 @@ from sfumato.attributes import (
     read_table,
 )
 from sfumato.attributes.baselines import BASELINES, GameSettings
-from sfumato.audit import (
-    AttributeScores,
-    BayesAttacker,
-    ClassifierScores,
-    Obfuscation,
-    ProbeSettings,
-    mnag,
-    nag,
-    probe,
-    repeated_release,
-)
+from sfumato.audit import ProbeSettings
+from sfumato.audit.attack import BayesAttacker, Obfuscation, probe, repeated_release
 from sfumato.audit.attack._probe import score_probe, train_probe
+from sfumato.audit.measure import AttributeScores, ClassifierScores, mnag, nag
 from sfumato.data import ArrayRecords
 from sfumato.privacy import Randomness
 

@@ -17,7 +17,7 @@ from benchmarks.harness.recordings import recordings
 from sfumato.data import ArrayRecords, Sampling, UtdMhad, staged, utd_mhad
 from sfumato.files import atomic_output
 from sfumato.learn import Adam, FeatureMap, LowFrequency, VideoClips, plan_for, train
-from sfumato.models import MLP, VideoViT
+from sfumato.models import RecordMLP, VideoViT
 from sfumato.stage import Staging
 
 PREPARE = VideoClips(frames=8, height=32, width=32)
@@ -46,7 +46,7 @@ class Task:
         classes = len(self.public.classes)
         if self.name == DEPTH:
             inputs = 3 * PREPARE.frames * PREPARE.height * PREPARE.width
-            return MLP(inputs, (128,), 128, classes)
+            return RecordMLP(inputs, (128,), 128, classes)
         clip = (3, PREPARE.frames, PREPARE.height, PREPARE.width)
         return VideoViT(classes, clip=clip, tubelet=(2, 8, 8), width=96, depth=3, heads=3)
 
@@ -54,7 +54,7 @@ class Task:
         """Freeze all but the last norm (or layer) and the head: the trunk runs once a record."""
         steps = model.steps()  # type: ignore[operator]
         model.requires_grad_(False)
-        for step in steps[-2:] if isinstance(model, MLP) else steps[-1:]:
+        for step in steps[-2:] if isinstance(model, RecordMLP) else steps[-1:]:
             for part in step.modules:
                 part.requires_grad_(True)
 

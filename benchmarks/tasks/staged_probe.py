@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from benchmarks.tasks.pose_backbone import FRAMES, batches, pose_vit
 from benchmarks.tasks.staged_pairs import Piece, pieces, staged_pairs
-from sfumato.audit import MeanPerClassAccuracy, TopOne
+from sfumato.audit.measure import MeanPerClassAccuracy, TopOne
 from sfumato.data import ArrayRecords
 from sfumato.files import atomic_output
 from sfumato.learn import VideoClips

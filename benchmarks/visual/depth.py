@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.attacks.stage import Clips, Truth
-from sfumato.audit import Attribute
+from sfumato.audit.attack import Attribute
 from sfumato.data import utd_mhad
 
 # every picture at half its size, 60 x 80

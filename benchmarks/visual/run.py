@@ -24,7 +24,8 @@ from benchmarks.visual.depth import FRAMES, SIZE, depth_clips
 from benchmarks.visual.page import figures, tables, terminal
 from benchmarks.visual.ways import DELTA, Way, ways
 from sfumato import protect
-from sfumato.audit import Attribute, TopOne, infer, multi_label, views_of
+from sfumato.audit.attack import Attribute, infer, multi_label, views_of
+from sfumato.audit.measure import TopOne
 from sfumato.media import Frame
 from sfumato.settings import Count
 

@@ -24,7 +24,9 @@ from sfumato.attributes.baselines import (
     MaSS,
     Turn,
 )
-from sfumato.audit import ClassifierScores, ProbeSettings, probe
+from sfumato.audit import ProbeSettings
+from sfumato.audit.attack import probe
+from sfumato.audit.measure import ClassifierScores
 from sfumato.privacy import NoGuarantee
 
 QUICK = GameSettings(steps=250, batch=128, width=48)

@@ -26,7 +26,7 @@ from sfumato.attributes import (
 from sfumato.attributes._encoders import build_encoder
 from sfumato.attributes._pass import draw
 from sfumato.attributes._training import _anchors
-from sfumato.audit import BayesAttacker
+from sfumato.audit.attack import BayesAttacker
 from sfumato.data import ArrayRecords, Subset
 from sfumato.errors import SfumatoError
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness

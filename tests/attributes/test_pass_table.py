@@ -19,7 +19,8 @@ from benchmarks.attributes.measure import Effort
 from benchmarks.attributes.page import goal_lines
 from sfumato.attributes import AttributesError, DonorSet, Pass, PassTraining, read_table
 from sfumato.attributes.baselines import GameSettings
-from sfumato.audit import BayesAttacker, ProbeSettings
+from sfumato.audit import ProbeSettings
+from sfumato.audit.attack import BayesAttacker
 from sfumato.data import ArrayRecords, Subset
 from sfumato.errors import SfumatoError
 

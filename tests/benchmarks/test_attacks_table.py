@@ -12,7 +12,8 @@ import pytest
 
 from benchmarks.attacks import run as attacks
 from benchmarks.attacks import stage as staging
-from sfumato.audit import Psnr, Result
+from sfumato.audit import Result
+from sfumato.audit.measure import Psnr
 from sfumato.errors import SfumatoError
 
 TINY = replace(staging.QUICK, clips=4, actors=2, rooms=2, frames=2, width=32, height=32)

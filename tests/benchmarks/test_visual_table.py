@@ -16,7 +16,7 @@ from benchmarks.visual import run as visual
 from benchmarks.visual.depth import FRAMES, SIZE, depth_clips
 from benchmarks.visual.ways import GRIDS, side_of, ways
 from sfumato import protect
-from sfumato.audit import Attribute
+from sfumato.audit.attack import Attribute
 from sfumato.privacy import Guarantee
 
 SIZES = [(visual.SET.height, visual.SET.width, visual.SET.frames), (*SIZE, FRAMES)]

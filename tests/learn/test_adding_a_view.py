@@ -12,7 +12,8 @@ import pytest
 from pydantic import Field
 from torch import nn
 
-from sfumato.audit import audit_guarantee, canary_run, check_training
+from sfumato.audit import audit_guarantee
+from sfumato.audit.certify import canary_run, check_training
 from sfumato.data import ArrayRecords, Record
 from sfumato.errors import SfumatoError
 from sfumato.learn import PublicView, Sgd, make_job, parse_config, plan_for, save_model, train

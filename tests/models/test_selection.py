@@ -115,7 +115,7 @@ def test_cut_gives_the_frozen_beginning_and_the_rest():
 
 def test_wrong_presets_and_models_are_named():
     with pytest.raises(SfumatoError, match="last-norms"):
-        models.select(models.MLP(3), "tail")
+        models.select(models.RecordMLP(3), "tail")
     with pytest.raises(SfumatoError, match="Linear"):
         models.select(nn.Linear(2, 2), "head")
 
@@ -177,7 +177,7 @@ def test_a_checkpoint_that_would_run_code_is_refused(tmp_path, capsys):
     [
         (lambda: models.SensorCNN(2, embedding=512), (3, 128, 2)),
         (lambda: models.MelCNN(embedding=64), (3, 40, 32, 1)),
-        (lambda: models.MLP(40 * 32, embedding=512), (3, 40, 32)),
+        (lambda: models.RecordMLP(40 * 32, embedding=512), (3, 40, 32)),
     ],
 )
 def test_encoders_embed_each_record_by_itself(build, shape):

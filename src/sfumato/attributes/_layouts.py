@@ -37,6 +37,7 @@ from sfumato.data import (
 )
 from sfumato.media import write_image
 
+_PARTS = ("train", "test")
 # windows of a block: ten to train, one left out, four to test, one left out
 _BLOCK, _TRAIN, _TEST = 16, slice(0, 10), slice(11, 15)
 

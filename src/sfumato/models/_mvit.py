@@ -52,17 +52,9 @@ class MViTBlock(nn.Module):
         self.norm1 = nn.LayerNorm(plan.width, eps=_NORM_EPS)
         self.norm2 = nn.LayerNorm(width, eps=_NORM_EPS)
         self.attn = PooledAttention(
-            size,
-            plan.width,
-            width,
-            plan.heads,
-            kernel_q=plan.kernel_q,
-            kernel_kv=plan.kernel_kv,
-            stride_q=plan.stride_q,
-            stride_kv=plan.stride_kv,
-            residual=v2,
-            relative_positions=v2,
-        )
+            size, plan.width, width, plan.heads, kernel_q=plan.kernel_q, kernel_kv=plan.kernel_kv,
+            stride_q=plan.stride_q, stride_kv=plan.stride_kv, residual=v2, relative_positions=v2,
+        )  # fmt: skip
         # torchvision's MLP keeps two dropouts, which fixes the index of the second layer at 3.
         self.mlp = nn.Sequential(
             nn.Linear(width, 4 * width),
@@ -188,11 +180,30 @@ class MViT(nn.Module):
         return run(self.steps(), x)
 
 
+_Pair = tuple[int, int]
+_HEADS = (1, 2, 2, *(4,) * 11, 8, 8)
+_HALVING = {1, 3, 14}
+_KV_STRIDES = (8, 4, 4, *(2,) * 11, 1, 1)
+
+
+def _sixteen_blocks(widths: Sequence[int], *, v2: bool) -> list[_BlockPlan]:
+    """Both versions halve the grid in three blocks; the second pools the queries of every block."""
+    return [
+        _BlockPlan(
+            heads=_HEADS[i], width=width, out_width=out_width,
+            kernel_q=(3, 3, 3) if v2 or i in _HALVING else (),
+            stride_q=(1, 2, 2) if i in _HALVING else (1, 1, 1) if v2 else (),
+            stride_kv=(1, _KV_STRIDES[i], _KV_STRIDES[i]),
+        )
+        for i, (width, out_width) in enumerate(zip(widths, (*widths[1:], 768)))
+    ]  # fmt: skip
+
+
 def mvit_v2_s(
     classes: int = 400,
     *,
     frames: int = 16,
-    spatial_size: tuple[int, int] = (224, 224),
+    spatial_size: _Pair = (224, 224),
     dropout: float = 0.0,
     stochastic_depth: float = 0.0,
 ) -> MViT:
@@ -200,64 +211,20 @@ def mvit_v2_s(
 
     Dropout and stochastic depth are off unless asked for: private training adds noise of its own.
     """
-    heads = (1, 2, 2, *(4,) * 11, 8, 8)
-    widths = (96, 96, 192, 192, *(384,) * 11, 768)
-    out_widths = (*widths[1:], 768)
-    halving = {1, 3, 14}
-    kv_strides = (8, 4, 4, *(2,) * 11, 1, 1)
-    plans = [
-        _BlockPlan(
-            heads=heads[i],
-            width=widths[i],
-            out_width=out_widths[i],
-            kernel_q=(3, 3, 3),
-            stride_q=(1, 2, 2) if i in halving else (1, 1, 1),
-            stride_kv=(1, kv_strides[i], kv_strides[i]),
-        )
-        for i in range(16)
-    ]
-    return MViT(
-        plans,
-        classes=classes,
-        frames=frames,
-        spatial_size=spatial_size,
-        v2=True,
-        dropout=dropout,
-        stochastic_depth=stochastic_depth,
-    )
+    plans = _sixteen_blocks((96, 96, 192, 192, *(384,) * 11, 768), v2=True)
+    return MViT(plans, classes=classes, frames=frames, spatial_size=spatial_size, v2=True,
+                dropout=dropout, stochastic_depth=stochastic_depth)  # fmt: skip
 
 
 def mvit_b(
     classes: int = 400,
     *,
     frames: int = 16,
-    spatial_size: tuple[int, int] = (224, 224),
+    spatial_size: _Pair = (224, 224),
     dropout: float = 0.0,
     stochastic_depth: float = 0.0,
 ) -> MViT:
     """MViT-B 16x4 (Fan et al. 2021; torchvision's ``mvit_v1_b``), 36.6 million parameters."""
-    heads = (1, 2, 2, *(4,) * 11, 8, 8)
-    widths = (96, 192, 192, *(384,) * 11, 768, 768)
-    out_widths = (*widths[1:], 768)
-    halving = {1, 3, 14}
-    kv_strides = (8, 4, 4, *(2,) * 11, 1, 1)
-    plans = [
-        _BlockPlan(
-            heads=heads[i],
-            width=widths[i],
-            out_width=out_widths[i],
-            kernel_q=(3, 3, 3) if i in halving else (),
-            stride_q=(1, 2, 2) if i in halving else (),
-            stride_kv=(1, kv_strides[i], kv_strides[i]),
-        )
-        for i in range(16)
-    ]
-    return MViT(
-        plans,
-        classes=classes,
-        frames=frames,
-        spatial_size=spatial_size,
-        v2=False,
-        dropout=dropout,
-        stochastic_depth=stochastic_depth,
-    )
+    plans = _sixteen_blocks((96, 192, 192, *(384,) * 11, 768, 768), v2=False)
+    return MViT(plans, classes=classes, frames=frames, spatial_size=spatial_size, v2=False,
+                dropout=dropout, stochastic_depth=stochastic_depth)  # fmt: skip

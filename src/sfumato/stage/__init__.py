@@ -21,25 +21,7 @@ from sfumato.stage._room import KINDS, Room
 from sfumato.stage._write import INDEX_NAME, write
 
 __all__ = [
-    "ACTIONS",
-    "INDEX_NAME",
-    "JOINTS",
-    "KINDS",
-    "Actor",
-    "Clip",
-    "Performance",
-    "Recordings",
-    "Room",
-    "StageError",
-    "Staging",
-    "UnknownActionError",
-    "any_pose",
-    "cast",
-    "clips",
-    "make_records",
-    "parse_size",
-    "performances",
-    "posed_people",
-    "rooms",
-    "write",
-]
+    "ACTIONS", "INDEX_NAME", "JOINTS", "KINDS", "Actor", "Clip", "Performance", "Recordings",
+    "Room", "StageError", "Staging", "UnknownActionError", "any_pose", "cast", "clips",
+    "make_records", "parse_size", "performances", "posed_people", "rooms", "write",
+]  # fmt: skip

@@ -23,24 +23,8 @@ from sfumato.store._errors import (
 from sfumato.store._registry import MODELS, Archive, Member, ModelEntry
 
 __all__ = [
-    "MODELS",
-    "Archive",
-    "CacheError",
-    "CacheState",
-    "DigestError",
-    "DownloadError",
-    "Member",
-    "ModelEntry",
-    "OfflineError",
-    "UnknownModelError",
-    "UnsafeArchiveError",
-    "UnsafePickleError",
-    "cache_folder",
-    "entry",
-    "load_arrays",
-    "path",
-    "paths",
-    "pull",
-    "state",
-    "unpickle_arrays",
-]
+    "MODELS", "Archive", "CacheError", "CacheState", "DigestError", "DownloadError", "Member",
+    "ModelEntry", "OfflineError", "UnknownModelError", "UnsafeArchiveError",
+    "UnsafePickleError", "cache_folder", "entry", "load_arrays", "path", "paths", "pull",
+    "state", "unpickle_arrays",
+]  # fmt: skip

@@ -9,18 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from sfumato.audit import (
-    BayesAttacker,
-    ClassifierScores,
-    MeasureError,
-    NormalizedAccuracyGain,
-    ProbeSettings,
-    mnag,
-    nag,
-    probe,
-    repeated_release,
-    unfinetuned,
-)
+from sfumato.audit import MeasureError, ProbeSettings
+from sfumato.audit.attack import BayesAttacker, probe, repeated_release, unfinetuned
+from sfumato.audit.measure import ClassifierScores, NormalizedAccuracyGain, mnag, nag
 from sfumato.audit.measure._scores import mean_auc, plug_in_information, wilson
 from sfumato.data import ArrayRecords
 

@@ -11,14 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from sfumato import stage
-from sfumato.audit import (
-    MeasureError,
-    cross_data,
-    cross_data_attack,
-    pair_clips,
-    vispr_truth,
-    without_annotated,
-)
+from sfumato.audit import MeasureError, cross_data, cross_data_attack, pair_clips
+from sfumato.audit.attack import vispr_truth, without_annotated
 from sfumato.cli.audit import app
 from sfumato.data import pa_hmdb51, pa_hmdb51_videos, video_folder, vispr
 from sfumato.errors import SfumatoError

@@ -14,13 +14,8 @@ from scipy.stats import norm
 from torch import nn
 from typer.testing import CliRunner
 
-from sfumato.audit import (
-    MeasureError,
-    MembershipSuccess,
-    allowed_rate,
-    lira_scores,
-    train_shadows,
-)
+from sfumato.audit import MeasureError
+from sfumato.audit.attack import MembershipSuccess, allowed_rate, lira_scores, train_shadows
 from sfumato.cli.audit import app
 from sfumato.data import ArrayRecords, Subset
 from sfumato.learn import Adam, Plan, make_job, parse_config, run_job, train

@@ -8,15 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.attacks.people import KINECT_BONES
-from sfumato.audit import (
-    MeasureError,
-    Reidentification,
-    face_vectors,
-    gait_vector,
-    measures_json,
-    reidentify,
-    told_apart,
-)
+from sfumato.audit import MeasureError, measures_json
+from sfumato.audit.attack import Reidentification, face_vectors, gait_vector, reidentify, told_apart
 from sfumato.data import audio_mnist, utd_mhad
 from sfumato.people import Box
 from sfumato.report import parse_measures

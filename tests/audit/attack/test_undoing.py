@@ -13,18 +13,16 @@ import pytest
 from typer.testing import CliRunner
 
 from sfumato import people, protect
-from sfumato.audit import (
-    AuditError,
+from sfumato.audit import AuditError, MeasureError, find_leaks
+from sfumato.audit.attack import (
     FittingBlur,
     FixedBlur,
-    MeasureError,
     Squares,
     averaged,
     averaged_near,
     changed_places,
     cover_matrix,
     deblurred,
-    find_leaks,
     gathered,
     halo,
     learned,

@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sfumato.audit import (
+from sfumato.audit import MeasureError, measures_json
+from sfumato.audit.attack import (
     Attacker,
     Attribute,
     Effort,
-    MeasureError,
     action_protocols,
     cross_infer,
-    measures_json,
     views_of,
     visual_attack,
 )

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from sfumato.audit import (
-    AuditError,
+from sfumato.audit import AuditError
+from sfumato.audit.certify import (
     delta_lower_bound,
     epsilon_lower_bound,
     gaussian_fit,

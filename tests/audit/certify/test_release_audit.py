@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfumato.audit import AuditError, check_basis, check_release_noise, check_table
+from sfumato.audit import AuditError
+from sfumato.audit.certify import check_basis, check_release_noise, check_table
 from sfumato.privacy import KeyStream, NoiseKind, Randomness
 from sfumato.protect.noise._bases import Basis, Dct3, reach_of
 from sfumato.protect.noise._lattice import Lattice

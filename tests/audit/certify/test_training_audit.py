@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from sfumato.audit import AuditError, canary_run, check_training
+from sfumato.audit import AuditError
+from sfumato.audit.certify import canary_run, check_training
 from sfumato.data import ArrayRecords
 from sfumato.learn import BlurFeatures, LowFrequency, MaskedPixels, PixelateFeatures, Plan, Subspace
 from sfumato.learn.engine import _noise as noise_module

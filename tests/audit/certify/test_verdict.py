@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 from sfumato import protect
 from sfumato.attributes import PassLDP
-from sfumato.audit import LowerBound, audit_guarantee, check_draws, verdict_paths, write_verdict
+from sfumato.audit import LowerBound, audit_guarantee, verdict_paths, write_verdict
 from sfumato.audit.certify import _release_code as release_code
 from sfumato.audit.certify import _verdict as verdict_module
+from sfumato.audit.certify import check_draws
 from sfumato.cli.audit import app
 from sfumato.errors import SfumatoError
 from sfumato.learn import Plan

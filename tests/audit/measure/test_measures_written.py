@@ -10,15 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sfumato.audit import (
-    ClassifierScores,
-    Estimate,
-    Measure,
-    MeasureError,
-    Result,
-    measures_path,
-    write_measures,
-)
+from sfumato.audit import Estimate, Measure, MeasureError, Result, measures_path, write_measures
+from sfumato.audit.measure import ClassifierScores
 from sfumato.audit.measure._scores import mean_interval, wilson
 from sfumato.report import collect, parse_measures
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from sfumato.audit import (
+from sfumato.audit import MeasureError, measures_json
+from sfumato.audit.measure import (
     HeadSizedKeypoints,
     MeanPerClassAccuracy,
-    MeasureError,
     MultiLabel,
     NormalizedAccuracyGain,
     Psnr,
@@ -23,7 +23,6 @@ from sfumato.audit import (
     average_precision,
     class_f1,
     cmap,
-    measures_json,
 )
 from sfumato.audit.measure._multi_label import blind_precision
 from sfumato.data import pckh

@@ -2,7 +2,7 @@
 
 Known facts come from ``metadata.jsonl`` (as ``sfumato stage make`` writes it) or from a CSV file with
 a column ``file_name``; ``person``, ``room`` and ``action`` are read as such, and every other column is a
-private attribute. Files are pair_clips by their names without ending: protect with ``--keep-names``.
+private attribute. Files are paired by their names without ending: protect with ``--keep-names``.
 """
 
 from __future__ import annotations

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.audit.attack._attacker import Space
-from sfumato.audit.attack._clip_pairs import ClipPairs
+from sfumato.audit.attack._clip_pairs import ClipPairs, pair_clips
 from sfumato.audit.attack._identity_views import gait_of_clip, told_apart
 from sfumato.audit.attack._reid import Reidentification, reidentify
 from sfumato.audit.attack._views import views_of
@@ -121,11 +124,44 @@ def voices_folder(originals: str, protected: str, **facts: Any) -> list[Result]:
                   matched(shown_known, shown_asked), facts)  # fmt: skip
 
 
-REID_ATTACKS: dict[str, Callable[..., list[Result]]] = {
-    "face": faces_folder,
-    "gait": gait_folder,
-    "room": rooms_folder,
+@dataclass(frozen=True)
+class ReleaseFolders:
+    """A folder of originals and the same folder protected, as an attack gets them."""
+
+    originals: Path
+    protected: Path
+    labels: Path | None = None
+
+    @cached_property
+    def pairs(self) -> ClipPairs:
+        """Files of the same name beside each other, with what is known about them."""
+        return pair_clips(self.originals, self.protected, self.labels)
+
+
+FolderAttack = Callable[[ReleaseFolders], list[Result]]
+# who, or which room, is in protected recordings: what ``sfumato audit reid --by`` may name
+REID_ATTACKS: dict[str, FolderAttack] = {
+    "face": lambda folders: faces_folder(folders.pairs),
+    "gait": lambda folders: gait_folder(folders.pairs),
+    "room": lambda folders: rooms_folder(folders.pairs),
+    "voice": lambda folders: voices_folder(str(folders.originals), str(folders.protected)),
 }
+
+
+def register_attack(name: str, attack: FolderAttack) -> None:
+    """Make an attack known to ``sfumato audit reid --by``."""
+    if name in REID_ATTACKS:
+        raise MeasureError(f"Expected a new name for an attack, got {name!r}, which is taken.")
+    REID_ATTACKS[name] = attack
+
+
+def attack_folder(
+    by: str, originals: Path, protected: Path, labels: Path | None = None
+) -> list[Result]:
+    """Run one attack on two folders; results are entries of a measures file."""
+    if by not in REID_ATTACKS:
+        raise MeasureError(f"Expected --by out of {', '.join(REID_ATTACKS)}, got {by!r}.")
+    return REID_ATTACKS[by](ReleaseFolders(originals, protected, labels))
 
 
 def _by_neighbours(

@@ -10,11 +10,5 @@ from sfumato.learn.config._from_config import (
 from sfumato.learn.config._job import CONFIG, MODEL
 
 __all__ = [
-    "CONFIG",
-    "MODEL",
-    "build_model",
-    "load_records",
-    "optimizer_of",
-    "preparation",
-    "speed_of",
-]
+    "CONFIG", "MODEL", "build_model", "load_records", "optimizer_of", "preparation", "speed_of",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a backward pass leaves in the book: enough for norms and weighted sums, no more.
+"""What a backward pass records: enough for norms and weighted sums, no more.
 
 A layer's gradient for record i is a sum over its rows (tokens, pixels) t of g_it a_it^T. Where that
 matrix is no larger than its factors it is formed, and the tensor whose norm is taken is the tensor

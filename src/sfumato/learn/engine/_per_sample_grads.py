@@ -1,8 +1,8 @@
-"""Book-keeping: one forward and one backward pass that leave every record's gradient in the book.
+"""Per-sample gradients of one forward and one backward pass (the recorder-keeping route).
 
-While the book is open, each torch function that receives a trainable parameter is either one the
-book knows (linear, convolution, norms, embedding, a bare parameter that is added, multiplied or
-expanded) or the book gives up and the engine takes another route. The model is neither wrapped nor
+While the recorder is active, each torch function that receives a trainable parameter is either one
+that it supports (linear, convolution, norms, embedding, a bare parameter that is added, multiplied
+or expanded) or the recorder gives up and the engine takes another route. The model is neither wrapped nor
 renamed: the interception is a ``TorchFunctionMode``, gone when the block ends.
 """
 
@@ -18,20 +18,20 @@ from torch.overrides import TorchFunctionMode
 
 from sfumato.learn.engine._contributions import Contribution, Explicit, merged
 from sfumato.learn.engine._per_sample_layers import (
-    BookConv,
-    BookEmbedding,
-    BookFrozenNorm,
-    BookGroupNorm,
-    BookLayerNorm,
-    BookLinear,
+    PerSampleConv,
+    PerSampleEmbedding,
+    PerSampleFrozenNorm,
+    PerSampleGroupNorm,
+    PerSampleLayerNorm,
+    PerSampleLinear,
 )
 
 
-class NotInTheBook(Exception):
-    """A trainable parameter met a function that the book does not know."""
+class UnsupportedLayer(Exception):
+    """A trainable parameter met a function without per-sample gradients."""
 
 
-class Book(TorchFunctionMode):
+class GradientRecorder(TorchFunctionMode):
     """Collects, for each trainable parameter, what its per-record gradients are made of.
 
     ``records`` records lie one after the other on the first axis of every activation; a record may
@@ -52,7 +52,7 @@ class Book(TorchFunctionMode):
 
     def add(self, parameter: Tensor, contribution: Contribution) -> None:
         if contribution.like().dtype != parameter.dtype:
-            raise NotInTheBook("a layer computes in another type than that of its parameters")
+            raise UnsupportedLayer("a layer computes in another type than that of its parameters")
         self._uses[self._names[id(parameter)]].append(contribution)
 
     def rows(self, tensor: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ class Book(TorchFunctionMode):
             if copies.grad is not None:
                 self._uses[name].append(Explicit(copies.grad.reshape(self.records, *shape)))
         found = {name: merged(uses) for name, uses in self._uses.items() if uses}
-        # The graph's nodes hold the book, and activations hold the graph: an emptied book leaves no
+        # The graph's nodes hold the recorder, and activations hold the graph: an emptied one leaves no
         # cycle, so that a step's memory is free when the step ends, not when Python next collects.
         self._copies.clear()
         self._uses = {name: [] for name in self._uses}
@@ -89,7 +89,7 @@ class Book(TorchFunctionMode):
             return func(*args, **kwargs)
         known = _KNOWN.get(func)
         if known is None:
-            raise NotInTheBook(f"a parameter is used by {getattr(func, '__name__', func)}")
+            raise UnsupportedLayer(f"a parameter is used by {getattr(func, '__name__', func)}")
         return known(self, func, *args, **kwargs)
 
     def _touches(self, values: Iterable[Any]) -> bool:
@@ -104,7 +104,7 @@ class Book(TorchFunctionMode):
     def whole_records(self, tensor: Tensor) -> int:
         """Rows of the first axis that one record owns."""
         if tensor.dim() == 0 or tensor.shape[0] == 0 or tensor.shape[0] % self.records:
-            raise NotInTheBook("an activation does not have the records on its first axis")
+            raise UnsupportedLayer("an activation does not have the records on its first axis")
         return tensor.shape[0] // self.records
 
     def copies(self, parameter: Tensor, dims: int, repeats: int) -> Tensor:
@@ -116,12 +116,12 @@ class Book(TorchFunctionMode):
         shape = tuple(parameter.shape)
         if len(shape) == dims:
             if shape[0] != 1:
-                raise NotInTheBook("a bare parameter varies along the records' axis")
+                raise UnsupportedLayer("a bare parameter varies along the records' axis")
             inner = shape[1:]
         elif len(shape) < dims:
             inner = (1,) * (dims - 1 - len(shape)) + shape
         else:
-            raise NotInTheBook("a bare parameter has more axes than the activation it meets")
+            raise UnsupportedLayer("a bare parameter has more axes than the activation it meets")
         leaf = parameter.detach().reshape(1, *inner).expand(self.records, *inner)
         leaf.requires_grad_(True)
         self._copies.append((self._names[id(parameter)], leaf, shape))
@@ -129,14 +129,14 @@ class Book(TorchFunctionMode):
 
 
 def _linear(
-    book: Book, func: Any, input: Tensor, weight: Tensor, bias: Tensor | None = None
+    recorder: GradientRecorder, func: Any, input: Tensor, weight: Tensor, bias: Tensor | None = None
 ) -> Tensor:
-    book.whole_records(input)
-    return BookLinear.apply(input, weight, bias, book)  # type: ignore[no-untyped-call, no-any-return]
+    recorder.whole_records(input)
+    return PerSampleLinear.apply(input, weight, bias, recorder)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def _conv(
-    book: Book,
+    recorder: GradientRecorder,
     func: Any,
     input: Tensor,
     weight: Tensor,
@@ -148,20 +148,20 @@ def _conv(
 ) -> Tensor:
     axes = weight.dim() - 2
     if input.dim() != weight.dim():
-        raise NotInTheBook("a convolution without a records axis")
-    book.whole_records(input)
+        raise UnsupportedLayer("a convolution without a records axis")
+    recorder.whole_records(input)
     stride, dilation = _each(stride, axes), _each(dilation, axes)
     if isinstance(padding, str):
         spans = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:])]
         if padding == "same" and any(span % 2 for span in spans):
-            raise NotInTheBook("a convolution with uneven padding")
+            raise UnsupportedLayer("a convolution with uneven padding")
         padding = [span // 2 if padding == "same" else 0 for span in spans]
     settings = (stride, _each(padding, axes), dilation, groups)
-    return BookConv.apply(input, weight, bias, book, settings)  # type: ignore[no-untyped-call, no-any-return]
+    return PerSampleConv.apply(input, weight, bias, recorder, settings)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def _layer_norm(
-    book: Book,
+    recorder: GradientRecorder,
     func: Any,
     input: Tensor,
     normalized_shape: Any,
@@ -170,13 +170,13 @@ def _layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     if input.dim() <= len(normalized_shape):
-        raise NotInTheBook("a layer norm over the records' axis")
-    book.whole_records(input)
-    return BookLayerNorm.apply(input, weight, bias, book, list(normalized_shape), eps)  # type: ignore[no-untyped-call, no-any-return]
+        raise UnsupportedLayer("a layer norm over the records' axis")
+    recorder.whole_records(input)
+    return PerSampleLayerNorm.apply(input, weight, bias, recorder, list(normalized_shape), eps)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def _group_norm(
-    book: Book,
+    recorder: GradientRecorder,
     func: Any,
     input: Tensor,
     num_groups: int,
@@ -184,12 +184,12 @@ def _group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    book.whole_records(input)
-    return BookGroupNorm.apply(input, weight, bias, book, num_groups, eps)  # type: ignore[no-untyped-call, no-any-return]
+    recorder.whole_records(input)
+    return PerSampleGroupNorm.apply(input, weight, bias, recorder, num_groups, eps)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def _batch_norm(
-    book: Book,
+    recorder: GradientRecorder,
     func: Any,
     input: Tensor,
     running_mean: Tensor | None,
@@ -201,14 +201,14 @@ def _batch_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     if training or running_mean is None or running_var is None:
-        raise NotInTheBook("a batch norm that is not frozen")
-    book.whole_records(input)
+        raise UnsupportedLayer("a batch norm that is not frozen")
+    recorder.whole_records(input)
     scale = torch.rsqrt(running_var + eps)
-    return BookFrozenNorm.apply(input, weight, bias, book, running_mean, scale)  # type: ignore[no-untyped-call, no-any-return]
+    return PerSampleFrozenNorm.apply(input, weight, bias, recorder, running_mean, scale)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def _embedding(
-    book: Book,
+    recorder: GradientRecorder,
     func: Any,
     input: Tensor,
     weight: Tensor,
@@ -219,31 +219,33 @@ def _embedding(
     sparse: bool = False,
 ) -> Tensor:
     if max_norm is not None or scale_grad_by_freq or sparse:
-        raise NotInTheBook("an embedding that renormalises, counts or is sparse")
-    book.whole_records(input)
-    return BookEmbedding.apply(input, weight, book, padding_idx)  # type: ignore[no-untyped-call, no-any-return]
+        raise UnsupportedLayer("an embedding that renormalises, counts or is sparse")
+    recorder.whole_records(input)
+    return PerSampleEmbedding.apply(input, weight, recorder, padding_idx)  # type: ignore[no-untyped-call, no-any-return]
 
 
-def _broadcast(book: Book, func: Any, first: Any, second: Any, **kwargs: Any) -> Any:
+def _broadcast(
+    recorder: GradientRecorder, func: Any, first: Any, second: Any, **kwargs: Any
+) -> Any:
     """``x + p``, ``p * x``: the parameter meets every record separately."""
-    if book.keeps(first) and book.keeps(second):
-        raise NotInTheBook("two parameters are combined before they meet a record")
+    if recorder.keeps(first) and recorder.keeps(second):
+        raise UnsupportedLayer("two parameters are combined before they meet a record")
     if kwargs:
-        raise NotInTheBook("an elementwise function with options")
-    parameter, other = (first, second) if book.keeps(first) else (second, first)
+        raise UnsupportedLayer("an elementwise function with options")
+    parameter, other = (first, second) if recorder.keeps(first) else (second, first)
     if not isinstance(other, Tensor):
-        raise NotInTheBook("a parameter is changed before it meets a record")
-    repeats = book.whole_records(other)
-    copies = book.copies(parameter, other.dim(), repeats)
-    return func(copies, other) if book.keeps(first) else func(other, copies)
+        raise UnsupportedLayer("a parameter is changed before it meets a record")
+    repeats = recorder.whole_records(other)
+    copies = recorder.copies(parameter, other.dim(), repeats)
+    return func(copies, other) if recorder.keeps(first) else func(other, copies)
 
 
-def _expand(book: Book, func: Any, parameter: Tensor, *sizes: Any) -> Tensor:
+def _expand(recorder: GradientRecorder, func: Any, parameter: Tensor, *sizes: Any) -> Tensor:
     """``token.expand(batch, -1, -1)``: one copy of the token for each record."""
     shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    if len(shape) <= 1 or shape[0] <= 0 or shape[0] % book.records:
-        raise NotInTheBook("a parameter is expanded along another axis than the records'")
-    copies = book.copies(parameter, len(shape), shape[0] // book.records)
+    if len(shape) <= 1 or shape[0] <= 0 or shape[0] % recorder.records:
+        raise UnsupportedLayer("a parameter is expanded along another axis than the records'")
+    copies = recorder.copies(parameter, len(shape), shape[0] // recorder.records)
     return copies.expand(*shape)
 
 

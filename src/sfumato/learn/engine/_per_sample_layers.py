@@ -1,7 +1,7 @@
-"""The layers the book knows: an ordinary forward, and a backward that writes instead of summing.
+"""Layers with per-sample gradients: an ordinary forward, and a backward that records instead of summing.
 
 Each backward pass returns the gradient of the input as autograd would, and no gradient of the
-parameters: what would be summed over records goes into the book, record by record.
+parameters: what would be summed over records goes to the recorder, record by record.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _aten = torch.ops.aten
 _QUICK_KERNEL = 9  # cells of a depthwise kernel that the grouped form is quick for
 
 
-class BookLinear(Function):
+class PerSampleLinear(Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, book: Any) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, recorder: Any) -> Tensor:
         ctx.save_for_backward(x)
-        ctx.weight, ctx.bias, ctx.book = weight, bias, book
+        ctx.weight, ctx.bias, ctx.recorder = weight, bias, recorder
         return F.linear(x, weight, bias)
 
     @staticmethod
@@ -35,21 +35,21 @@ class BookLinear(Function):
         (x,), weight = ctx.saved_tensors, ctx.weight
         grad = grad.contiguous()  # once, for both products below
         gx = grad @ weight if ctx.needs_input_grad[0] else None
-        g = ctx.book.rows(grad)
-        if ctx.book.keeps(ctx.bias):
-            ctx.book.add(ctx.bias, Explicit(g.sum(1)))
-        if ctx.book.keeps(weight):
-            ctx.book.add(weight, matrix_gradient(ctx.book.rows(x.detach()), g))
+        g = ctx.recorder.rows(grad)
+        if ctx.recorder.keeps(ctx.bias):
+            ctx.recorder.add(ctx.bias, Explicit(g.sum(1)))
+        if ctx.recorder.keeps(weight):
+            ctx.recorder.add(weight, matrix_gradient(ctx.recorder.rows(x.detach()), g))
         return gx, None, None, None
 
 
-class BookConv(Function):
+class PerSampleConv(Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, book: Any, settings: Any
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, recorder: Any, settings: Any
     ) -> Tensor:
         ctx.save_for_backward(x)
-        ctx.weight, ctx.bias, ctx.book, ctx.settings = weight, bias, book, settings
+        ctx.weight, ctx.bias, ctx.recorder, ctx.settings = weight, bias, recorder, settings
         stride, padding, dilation, groups = settings
         none = [0] * len(stride)
         return torch.convolution(x, weight, bias, stride, padding, dilation, False, none, groups)
@@ -58,12 +58,14 @@ class BookConv(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         (x,), weight = ctx.saved_tensors, ctx.weight
-        book, (stride, padding, dilation, groups) = ctx.book, ctx.settings
-        if book.keeps(weight):
-            book.add(weight, _conv_gradients(x, weight, grad, ctx.settings, book.records))
-        if book.keeps(ctx.bias):
+        recorder, (stride, padding, dilation, groups) = ctx.recorder, ctx.settings
+        if recorder.keeps(weight):
+            recorder.add(weight, _conv_gradients(x, weight, grad, ctx.settings, recorder.records))
+        if recorder.keeps(ctx.bias):
             summed = grad.flatten(2).sum(2)
-            book.add(ctx.bias, Explicit(summed.reshape(book.records, -1, summed.shape[1]).sum(1)))
+            recorder.add(
+                ctx.bias, Explicit(summed.reshape(recorder.records, -1, summed.shape[1]).sum(1))
+            )
         if not ctx.needs_input_grad[0]:
             return None, None, None, None, None
         none = [0] * len(stride)
@@ -122,21 +124,21 @@ def _depthwise_gradients(x: Tensor, weight: Tensor, grad: Tensor, settings: Any)
     return found
 
 
-class BookLayerNorm(Function):
+class PerSampleLayerNorm(Function):
     @staticmethod
     def forward(
         ctx: Any,
         x: Tensor,
         weight: Tensor | None,
         bias: Tensor | None,
-        book: Any,
+        recorder: Any,
         shape: list[int],
         eps: float,
     ) -> Tensor:
         out, mean, rstd = torch.native_layer_norm(x, shape, weight, bias, eps)
         ctx.save_for_backward(x, mean, rstd)
         ctx.weight, ctx.bias = weight, bias
-        ctx.book, ctx.shape = book, shape
+        ctx.recorder, ctx.shape = recorder, shape
         return out
 
     @staticmethod
@@ -144,13 +146,13 @@ class BookLayerNorm(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         x, mean, rstd = ctx.saved_tensors
         weight, bias = ctx.weight, ctx.bias
-        book, shape = ctx.book, ctx.shape
-        if book.keeps(weight):
-            moved = torch.sub(x, mean).mul_(grad).reshape(book.records, -1, math.prod(shape))
-            scaled = torch.bmm(rstd.reshape(book.records, 1, -1), moved)
-            book.add(weight, Explicit(scaled.reshape(book.records, *shape)))
-        if book.keeps(bias):
-            book.add(bias, Explicit(grad.reshape(book.records, -1, *shape).sum(1)))
+        recorder, shape = ctx.recorder, ctx.shape
+        if recorder.keeps(weight):
+            moved = torch.sub(x, mean).mul_(grad).reshape(recorder.records, -1, math.prod(shape))
+            scaled = torch.bmm(rstd.reshape(recorder.records, 1, -1), moved)
+            recorder.add(weight, Explicit(scaled.reshape(recorder.records, *shape)))
+        if recorder.keeps(bias):
+            recorder.add(bias, Explicit(grad.reshape(recorder.records, -1, *shape).sum(1)))
         if not ctx.needs_input_grad[0]:
             return (None,) * 6
         gx = _aten.native_layer_norm_backward(
@@ -159,14 +161,14 @@ class BookLayerNorm(Function):
         return gx, None, None, None, None, None
 
 
-class BookGroupNorm(Function):
+class PerSampleGroupNorm(Function):
     @staticmethod
     def forward(
         ctx: Any,
         x: Tensor,
         weight: Tensor | None,
         bias: Tensor | None,
-        book: Any,
+        recorder: Any,
         groups: int,
         eps: float,
     ) -> Tensor:
@@ -178,7 +180,7 @@ class BookGroupNorm(Function):
         )
         ctx.save_for_backward(x, mean, rstd)
         ctx.weight, ctx.bias = weight, bias
-        ctx.book, ctx.groups = book, groups
+        ctx.recorder, ctx.groups = recorder, groups
         return out
 
     @staticmethod
@@ -186,15 +188,15 @@ class BookGroupNorm(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         x, mean, rstd = ctx.saved_tensors
         weight, bias = ctx.weight, ctx.bias
-        book, groups = ctx.book, ctx.groups
+        recorder, groups = ctx.recorder, ctx.groups
         rows, channels = x.shape[:2]
         grad = grad.contiguous()
-        if book.keeps(weight):
+        if recorder.keeps(weight):
             grouped = x.reshape(rows, groups, -1)
             unit = ((grouped - mean[..., None]) * rstd[..., None]).reshape(rows, channels, -1)
-            book.add(weight, _per_channel(unit * grad.reshape(rows, channels, -1), book))
-        if book.keeps(bias):
-            book.add(bias, _per_channel(grad.reshape(rows, channels, -1), book))
+            recorder.add(weight, _per_channel(unit * grad.reshape(rows, channels, -1), recorder))
+        if recorder.keeps(bias):
+            recorder.add(bias, _per_channel(grad.reshape(rows, channels, -1), recorder))
         if not ctx.needs_input_grad[0]:
             return (None,) * 6
         gx = _aten.native_group_norm_backward(
@@ -204,7 +206,7 @@ class BookGroupNorm(Function):
         return gx, None, None, None, None, None
 
 
-class BookFrozenNorm(Function):
+class PerSampleFrozenNorm(Function):
     """Batch norm with frozen statistics: an affine map of each channel."""
 
     @staticmethod
@@ -213,13 +215,13 @@ class BookFrozenNorm(Function):
         x: Tensor,
         weight: Tensor | None,
         bias: Tensor | None,
-        book: Any,
+        recorder: Any,
         mean: Tensor,
         scale: Tensor,
     ) -> Tensor:
         ctx.save_for_backward(x, mean, scale)
         ctx.weight, ctx.bias = weight, bias
-        ctx.book = book
+        ctx.recorder = recorder
         shape = (1, -1) + (1,) * (x.dim() - 2)
         out = (x - mean.reshape(shape)) * scale.reshape(shape)
         if weight is not None:
@@ -231,41 +233,41 @@ class BookFrozenNorm(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         x, mean, scale = ctx.saved_tensors
         weight, bias = ctx.weight, ctx.bias
-        book = ctx.book
+        recorder = ctx.recorder
         shape = (1, -1) + (1,) * (x.dim() - 2)
-        if book.keeps(weight):
+        if recorder.keeps(weight):
             unit = (x - mean.reshape(shape)) * scale.reshape(shape)
-            book.add(weight, _per_channel(unit * grad, book))
-        if book.keeps(bias):
-            book.add(bias, _per_channel(grad, book))
+            recorder.add(weight, _per_channel(unit * grad, recorder))
+        if recorder.keeps(bias):
+            recorder.add(bias, _per_channel(grad, recorder))
         factor = scale if weight is None else scale * weight
         gx = grad * factor.reshape(shape) if ctx.needs_input_grad[0] else None
         return gx, None, None, None, None, None
 
 
-class BookEmbedding(Function):
+class PerSampleEmbedding(Function):
     @staticmethod
     def forward(
-        ctx: Any, index: Tensor, weight: Tensor, book: Any, padding_idx: int | None
+        ctx: Any, index: Tensor, weight: Tensor, recorder: Any, padding_idx: int | None
     ) -> Tensor:
         ctx.save_for_backward(index)
-        ctx.weight, ctx.book, ctx.padding_idx = weight, book, padding_idx
+        ctx.weight, ctx.recorder, ctx.padding_idx = weight, recorder, padding_idx
         return F.embedding(index, weight)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         (index,), weight = ctx.saved_tensors, ctx.weight
-        book = ctx.book
-        flat = index.reshape(book.records, -1)
-        g = book.rows(grad)
+        recorder = ctx.recorder
+        flat = index.reshape(recorder.records, -1)
+        g = recorder.rows(grad)
         if ctx.padding_idx is not None:
             g = g.masked_fill((flat == ctx.padding_idx % len(weight))[..., None], 0)
-        book.add(weight, Lookup(flat, g, len(weight)))
+        recorder.add(weight, Lookup(flat, g, len(weight)))
         return None, None, None, None
 
 
-def _per_channel(values: Tensor, book: Any) -> Explicit:
+def _per_channel(values: Tensor, recorder: Any) -> Explicit:
     """(rows, channels, ...) -> (records, channels)."""
     summed = values.reshape(*values.shape[:2], -1).sum(2)
-    return Explicit(summed.reshape(book.records, -1, summed.shape[1]).sum(1))
+    return Explicit(summed.reshape(recorder.records, -1, summed.shape[1]).sum(1))

@@ -22,8 +22,8 @@ from torch.utils import _pytree as tree
 
 from sfumato.learn.engine._contributions import Contribution, Explicit
 from sfumato.learn.engine._independence import check_independence, evaluating
-from sfumato.learn.engine._per_sample_grads import NotInTheBook
-from sfumato.learn.engine._routes import ROUTES, Loss, Rows, by_book, by_loop
+from sfumato.learn.engine._per_sample_grads import UnsupportedLayer
+from sfumato.learn.engine._routes import ROUTES, Loss, Rows, by_book_keeping, by_loop
 from sfumato.learn.engine._speed import Route
 from sfumato.learn.engine._validate import MixedRecordsError
 
@@ -133,11 +133,11 @@ def _examine(
             counted = _Counted(parameters)
             try:
                 with counted:
-                    found = by_book(
+                    found = by_book_keeping(
                         model, loss, rows, float("inf"), parameters, counted.contributions
                     )
                 reason = doubt or _disagreement(found, oracle)
-            except NotInTheBook as unknown:
+            except UnsupportedLayer as unknown:
                 reason = str(unknown)
             except RuntimeError as error:  # two types meet in a layer that casts inside, say
                 reason = f"it raised {type(error).__name__}"
@@ -195,5 +195,5 @@ class _Counted(saved_tensors_hooks):
         return t
 
     def contributions(self, found: Iterable[Contribution]) -> None:
-        """Per-record gradients that only the book holds; its products share the activations."""
+        """Per-record gradients that only the recorder holds; its products share the activations."""
         self.total += sum(use.nbytes() for use in found if isinstance(use, Explicit))

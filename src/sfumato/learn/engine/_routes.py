@@ -1,4 +1,4 @@
-"""Three ways to the same numbers: the book, vmap of grad, and a loop over records."""
+"""Three ways to the same numbers: book-keeping, vmap of grad, and a loop over records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch.utils import _pytree as tree
 
 from sfumato.learn.engine._contributions import Contribution, Explicit, clip_factors, norms_and_sums
 from sfumato.learn.engine._noise import unflatten
-from sfumato.learn.engine._per_sample_grads import Book
+from sfumato.learn.engine._per_sample_grads import GradientRecorder
 from sfumato.learn.engine._speed import Route
 from sfumato.learn.engine._validate import check_losses
 
@@ -76,7 +76,7 @@ def record_losses(model: Callable[..., Any], loss: Loss, rows: Rows) -> Tensor:
     return (values * rows.weights).sum(1)
 
 
-def by_book(
+def by_book_keeping(
     model: nn.Module,
     loss: Loss,
     rows: Rows,
@@ -86,11 +86,11 @@ def by_book(
 ) -> tuple[Sums, Tensor]:
     """One forward, one backward, then one weighted product a layer."""
     with torch.enable_grad():
-        with Book(parameters, rows.records) as book:
+        with GradientRecorder(parameters, rows.records) as recorder:
             total = record_losses(model, loss, rows).sum()
         total.backward()  # type: ignore[no-untyped-call]
     with torch.no_grad():
-        contributions = book.contributions()
+        contributions = recorder.contributions()
         if watch is not None:
             watch(contributions.values())
         if not contributions:  # the gradient stops before it reaches any parameter
@@ -169,7 +169,7 @@ def add_clipped(totals: Iterable[Tensor], gradient: Sequence[Tensor], clip_norm:
 
 
 ROUTES: dict[Route, Callable[..., tuple[Sums, Tensor]]] = {
-    Route.BOOK_KEEPING: by_book,
+    Route.BOOK_KEEPING: by_book_keeping,
     Route.FUNC: by_func,
     Route.LOOP: by_loop,
 }
