@@ -685,7 +685,7 @@ MUTANTS += (
         (
             Patch(
                 "files.py",
-                "        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n        still_there",
+                "        lock_file(lock)\n        still_there",
                 "        still_there",
             ),
         ),

@@ -75,7 +75,7 @@ def test_every_command_shown_exists_with_its_options() -> None:
             verb = tuple(word for word in words[:depth] if re.fullmatch(r"[a-z][a-z-]*", word))
             if len(verb) == depth and verb not in helps:
                 done = subprocess.run(
-                    [sys.executable, "-m", "sfumato", *verb, "--help"],
+                    [sys.executable, "-m", "sfumato", *verb, "--help-all"],
                     capture_output=True,
                     text=True,
                     check=False,

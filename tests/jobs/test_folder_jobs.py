@@ -273,7 +273,7 @@ def test_whoever_listens_hears_counts_and_the_end(tmp_path: Path) -> None:
     items = sources(tmp_path / "in", a="fine:1", b="fine:2")
     heard: list[Step] = []
     with listening(heard.append):
-        assert run(items, tmp_path / "out").ok
+        assert run(items, tmp_path / "out", progress=None).ok
     assert heard[0].done == 0
     assert heard[-1].done == heard[-1].total
     assert heard[-1].what == f"{len(items)}/{len(items)} files"

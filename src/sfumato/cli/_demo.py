@@ -270,7 +270,5 @@ def words(summary: Summary, out: Path) -> Sequence[str]:
         "  DP-SGD hides a whole clip. MaskDP hides what the person's pixels show, and learns from the",
         "  room, which is public here, without noise; so are a person's outline and the label.",
         "",
-        "Try next: sfumato verify, sfumato methods, sfumato account --as-published all,",
-        f"          sfumato protect YOUR.mp4 out.mp4 --method dprp --epsilon 8 --unit '{UNIT}'",
     ]
     return lines

@@ -6,8 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import typer
+from rich.markup import escape
 
-from sfumato.cli._output import emit, progress_bar
+from sfumato.cli._output import emit, ending, progress_bar
 from sfumato.cli._verb import verb, verbs
 
 app = verbs()
@@ -33,4 +34,9 @@ def demo(
         summary = steps.run(out, clip=clip, force=force, say=say)
     say("5. Report: report.html, for an officer and an engineer.")
     write_report([out / name for name in summary.files], out / "report.html", force=force)
-    emit(as_json, asdict(summary), *steps.words(summary, out))
+    last = ending(
+        f"everything is in {out}/; report.html shows it.",
+        "what is not proven hides what was found, and nobody can say what was missed.",
+        "sfumato protect YOUR.mp4 out.mp4",
+    )
+    emit(as_json, asdict(summary), *map(escape, steps.words(summary, out)), *last)
