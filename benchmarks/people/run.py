@@ -75,7 +75,7 @@ class _Parts:
     """Where releases and single results are kept. Releases do not depend on the labels."""
 
     def __init__(self, work: str | None, label: str, finished: bool) -> None:
-        self.cells = Cells("people", {"label": label, "labels": digest(), "version": 1}, work)
+        self.cells = Cells("people", {"label": label, "labels": digest(), "version": 2}, work)
         above = Path(work).expanduser() if work else bench_folder()
         self.releases = above / f"people-releases-{re.sub(r'[^A-Za-z0-9.]+', '-', label)}"
         self.releases.mkdir(parents=True, exist_ok=True)
