@@ -122,7 +122,7 @@ def test_the_page_counts_open_heads_and_covers_of_nobody(root: Path) -> None:
     assert line["clips with a long one"] == "1 of 1"
     # one cover of four frames, met on one of two labelled frames: an eighth of a cover a frame
     assert line["wrong covers a minute"] == f"{60 * 30 / 8:.1f}"
-    assert [path.name for path in (root / "sheets").iterdir()] == ["clips-a.mkv-blur.jpg"]
+    assert [path.name for path in (root / "sheets").iterdir()] == ["clips-a.mkv-blur.png"]
 
 
 def test_a_clip_that_is_not_there_is_named(root: Path) -> None:
