@@ -29,7 +29,9 @@ _FLAT, _GROWN = 6, 4.0
 _SPECK = 0.0004  # of the picture: below that a difference is no cover
 _FAR = 16  # pixels from anything that was changed
 _NOISE_SHARE = 99.9
-_MERGED = 3.0  # a cover this many times as large on the next frame is another one
+# On the next frame a cover is the same one if it is not this many times as large as where it was met,
+# and holds at least this share of where it just was.
+_MERGED, _KEPT = 3.0, 0.3
 
 
 def changed(before: Image, after: Image, noise: float = 0.0) -> Mask:
@@ -101,9 +103,11 @@ def wrong_covers(masks: Sequence[Mask], frame: LabelledFrame) -> list[WrongCover
 
 def _followed(masks: Sequence[Mask], cover: Mask, frames: range) -> int:
     """On how many of ``frames`` in a row the cover goes on, as itself and not as part of a larger one."""
+    most = _MERGED * cover.sum()
     for steps, number in enumerate(frames):
         near = [each for each in covers(masks[number]) if (each & cover).any()]
-        if not near or sum(each.sum() for each in near) > _MERGED * cover.sum():
+        united = np.logical_or.reduce(near) if near else np.zeros_like(cover)
+        if united.sum() > most or (united & cover).sum() < _KEPT * cover.sum():
             return steps
-        cover = np.logical_or.reduce(near)
+        cover = united
     return len(frames)

@@ -9,14 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
 FILE = Path(__file__).with_name("labels.json")
 Point = tuple[float, float]
 
-# A leg is about two and a half times as long as the way from the head to the middle of the trunk.
-_REACH = 3.0
+# In ways from the head to the middle of the trunk: the feet are twice that below it, arms and bent
+# legs about that far to the sides. Somebody bent towards the camera is seen shortened.
+_FEET, _ASIDE, _BENT, _ALONE, _SHORTENED = 2.0, 1.2, 1.6, 2.0, 0.7
 # A person whose head or trunk is out of view, on a frame where nobody else tells a scale.
 _SCALE = 1 / 8
 
@@ -62,14 +64,21 @@ class LabelledFrame:
         return float(np.median(known)) if known else height * _SCALE
 
     def reach(self, width: int, height: int) -> npt.NDArray[np.bool_]:
-        """Pixels that may belong to somebody: as far around the points as a leg is long."""
-        found = np.zeros((height, width), bool)
-        y, x = np.mgrid[:height, :width]
+        """Pixels that may belong to somebody: as far as arms and legs go from the labelled points."""
+        found = np.zeros((height, width), np.uint8)
+        usual = self.scale(height)
         for each in self.people:
-            radius = _REACH * (each.scale or self.scale(height))
+            scale = max(each.scale or usual, _SHORTENED * usual)
+            if each.head is not None and each.torso is not None:
+                head, torso = np.array(each.head), np.array(each.torso)
+                feet = torso + _FEET * (torso - head)
+                cv2.line(found, _pixel(head), _pixel(feet), 1, round(2 * _ASIDE * scale))
+                cv2.circle(found, _pixel(torso), round(_BENT * scale), 1, -1)
             for point in each.points:
-                found |= (x - point[0]) ** 2 + (y - point[1]) ** 2 <= radius**2
-        return found
+                alone = each.head is None or each.torso is None
+                radius = (_ALONE if alone else _ASIDE) * scale
+                cv2.circle(found, _pixel(np.array(point)), round(radius), 1, -1)
+        return found.astype(bool)
 
 
 @dataclass(frozen=True)
@@ -125,3 +134,7 @@ def _frame(stored: dict[str, Any]) -> LabelledFrame:
 
 def _point(stored: list[float] | None) -> Point | None:
     return None if stored is None else (stored[0], stored[1])
+
+
+def _pixel(point: npt.NDArray[np.float64]) -> tuple[int, int]:
+    return round(float(point[0])), round(float(point[1]))

@@ -75,7 +75,7 @@ class _Parts:
     """Where releases and single results are kept. Releases do not depend on the labels."""
 
     def __init__(self, work: str | None, label: str, finished: bool) -> None:
-        self.cells = Cells("people", {"label": label, "labels": digest(), "version": 1}, work)
+        self.cells = Cells("people", {"label": label, "labels": digest(), "version": 3}, work)
         above = Path(work).expanduser() if work else bench_folder()
         self.releases = above / f"people-releases-{re.sub(r'[^A-Za-z0-9.]+', '-', label)}"
         self.releases.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def _release(folder: Path, clip: LabelledClip, source: Path, method: str) -> Row
 def _write_sheets(parts: _Parts, clips: Clips, rows: Sequence[Row], folder: Path) -> None:
     sources = {clip.name: source for clip, source in clips}
     for row in rows:
-        target = folder / f"{row['clip'].replace('/', '-')}-{row['method']}.jpg"
+        target = folder / f"{row['clip'].replace('/', '-')}-{row['method']}.png"
         if "refused" not in row and not target.is_file():
             source = sources[row["clip"]]
             root = source.parents[1]
