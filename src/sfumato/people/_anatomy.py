@@ -20,6 +20,8 @@ _FACE, _SHOULDERS, _HIPS = slice(0, 5), [5, 6], [11, 12]
 _BY_SHOULDERS, _BY_TRUNK, _BY_EARS, _BY_EYES = 0.40, 0.26, 0.9, 1.9
 _LEAST, _MOST = 0.05, 0.3  # of the longer side of the box
 _TALLER = 1.2
+_EARS, _HAIR = 0.12, 0.12  # of a face's sides, on either side and above
+_MUCH_LARGER = 1.25  # a head by its joints is at most so much larger than by its face
 _UP = 0.15  # hair: the middle of a head lies above that of eyes, ears and nose
 _LIMBS = (  # pairs of joints, half width, and how far the limb goes on beyond the second one
     *((a, a + 2, 0.75, 0.0) for a in (5, 6)),  # upper arms
@@ -65,8 +67,9 @@ def head_by_joints(joints: Joints, box: Box) -> Box | None:
     up = np.array([0.0, -1.0])
     if len(trusted):
         x, y = np.average(trusted[:, :2], axis=0, weights=trusted[:, 2])
-        spread = float(np.linalg.norm(trusted[:, :2] - (x, y), axis=1).max())
-        radius = max(radius, min(1.25 * spread, 2 * radius))
+        away = np.linalg.norm(trusted[:, :2] - (x, y), axis=1)
+        spread = float(np.average(away, weights=trusted[:, 2]))
+        radius = max(radius, min(1.6 * spread, 1.4 * radius))
         if len(shoulders):
             up = np.array([x, y]) - shoulders.mean(axis=0)
     elif len(shoulders) and len(hips):
@@ -102,10 +105,19 @@ def head_of(joints: Joints, box: Box, face: Box | None) -> Box:
     by_joints = head_by_joints(joints, box)
     if face is None:
         return by_joints or head_by_box(box)
-    around = face.scale(1.3)
-    if by_joints is None or by_joints.area > 6 * around.area:
+    around = head_by_face(face)
+    if by_joints is None or not _near(by_joints, around):
         return around
-    return hull([by_joints, around]) if _near(by_joints, around) else around
+    # joints say where the head is from any side, a face says better how large it is
+    most = _MUCH_LARGER * max(around.width, around.height)
+    smaller = min(1.0, most / max(by_joints.width, by_joints.height))
+    return hull([by_joints.scale(smaller), around])
+
+
+def head_by_face(face: Box) -> Box:
+    """The head around a face: hair above it, and ears."""
+    x, y = _EARS * face.width, _HAIR * face.height
+    return Box(face.x0 - x, face.y0 - 1.5 * y, face.x1 + x, face.y1 + 0.5 * y, face.score)
 
 
 def body_circle(joints: Joints, box: Box) -> Joints:
@@ -166,6 +178,7 @@ def _ratio(a: Joints, b: Joints, length: float) -> float:
 
 def _capsule(drawn: npt.NDArray[np.uint8], a: Joints, b: Joints, half: float) -> None:
     ends = [(round(float(x)), round(float(y))) for x, y in (a, b)]
-    cv2.line(drawn, ends[0], ends[1], (1,), max(1, round(2 * half)))
+    # joints of small people are a pixel off
+    cv2.line(drawn, ends[0], ends[1], (1,), max(1, round(2 * half + 2)))
     for end in ends:
-        cv2.circle(drawn, end, max(1, round(half)), (1,), -1)
+        cv2.circle(drawn, end, round(half + 1), (1,), -1)

@@ -42,6 +42,8 @@ _HEADS = tuple(
 _PEAK = 5  # a middle is the largest of this many cells around
 _SAME_VALUE = 1.0132789611816406e-06
 _REACH = 0.300048828125  # of the shorter side: how far a joint may lie from where it is expected
+_FACE, _HEAD = 5, 0.2  # the joints of a head, and when one of them is likely
+_APART = 0.12  # of a box: the mean distance of the joints of two people
 _SEEN = 0.126953125  # joints above this count for the score of a person
 
 
@@ -96,25 +98,54 @@ class MoveNet:
 
     def people(self, image: Image) -> list[JointedPerson]:
         """Everybody, the surest first."""
+        return self.look(image)[0]
+
+    def look(self, image: Image) -> tuple[list[JointedPerson], Floats]:
+        """Everybody, the surest first; and where heads are, whosever they may be: (n, 3) places in the
+        picture and how sure they are. Of two who embrace, one may be nobody's but a head."""
         height, width = image.shape[:2]
         found: list[JointedPerson] = []
         cut: list[bool] = []
+        heads: list[Floats] = []
         for tile in whole_and_tiles(image, self._sides, self._tile_side, tiles=self._tiles):
-            here = self._look(tile)
+            here, peaks = self._look(tile)
             found += here
             cut += [tile.cuts(person.box, width, height) for person in here]
-        kept = one_each([person.box for person in found], cut)
-        return sorted((found[i] for i in kept), key=lambda person: -person.box.score)
+            heads.append(peaks)
+        kept = one_each(
+            [person.box for person in found], cut, lambda i, j: _one(found[i], found[j])
+        )
+        everybody = sorted((found[i] for i in kept), key=lambda person: -person.box.score)
+        return everybody, np.concatenate(heads)
 
-    def _look(self, tile: Tile) -> list[JointedPerson]:
-        seen = decode(self._models(tile.pixels), self._threshold, self._people)
+    def _look(self, tile: Tile) -> tuple[list[JointedPerson], Floats]:
+        outputs = self._models(tile.pixels)
+        seen = decode(outputs, self._threshold, self._people)
         boxes = from_rows(tile.to_picture(seen.corners), seen.scores, self.name)
         joints = tile.to_picture(seen.joints)
-        return [
+        everybody = [
             JointedPerson(*person)
             for person in zip(boxes, joints, seen.confidence, strict=True)
             if person[0].score >= self._threshold
         ]
+        places, scores = head_peaks(outputs[3])
+        return everybody, np.column_stack([tile.to_picture(places), scores]).astype(np.float32)
+
+
+def head_peaks(heat: Floats) -> tuple[Floats, Floats]:
+    """Where a nose, an eye or an ear is likely, in pixels of the network's input, and how likely."""
+    likely = _sigmoid(heat[..., :_FACE].max(axis=-1))
+    largest = cv2.dilate(likely, np.ones((_PEAK, _PEAK), np.uint8))
+    y, x = np.nonzero((likely == largest) & (likely >= _HEAD))
+    return (np.stack([x, y], axis=1).astype(np.float32) + 0.5) * _STRIDE, likely[y, x]
+
+
+def _one(a: JointedPerson, b: JointedPerson) -> bool:
+    """Whether two finds in one place are one person: those who embrace share a box, not their joints."""
+    weight = np.minimum(a.confidence, b.confidence)
+    away = np.linalg.norm(a.joints - b.joints, axis=1)
+    size = np.sqrt(max(min(a.box.area, b.box.area), 1.0))
+    return bool((away * weight).sum() <= _APART * size * weight.sum())
 
 
 def decode(heads: Sequence[Floats], threshold: float, people: int) -> Decoded:

@@ -15,6 +15,7 @@ from sfumato.people.detect._protocols import (
     FaceDetector,
     PersonDetector,
     PersonSegmenter,
+    PoseEstimator,
 )
 from sfumato.people.detect._registry import detectors, make
 from sfumato.people.detect._sightings import Look
@@ -24,6 +25,7 @@ Segment = Callable[[Image], Probabilities]
 
 SEARCH = "movenet+centernet+centerface+blazeface"
 SEGMENTER = "selfie"
+POSES = "blazepose"
 # What a network says below its own threshold may continue a track; it never begins one.
 _FAINT = {"movenet": 0.08, "centernet": 0.12}
 _LEAST = 12  # pixels of a piece of a mask that counts as somebody
@@ -63,7 +65,12 @@ def _named(names: list[str], known: dict[str, list[str]], offline: bool) -> Look
         else:
             more = {"threshold": _FAINT[name]} if name in _FAINT else {}
             bodies.append(make("people", name, PersonDetector, offline, **more))
-    return Look(bodies, faces)
+    poses: PoseEstimator | None = None
+    if any(
+        hasattr(each, "look") for each in bodies
+    ):  # somebody whom only the others see has no joints
+        poses = make("poses", POSES, PoseEstimator, offline)
+    return Look(bodies, faces, poses)
 
 
 def _segmenter(names: list[str], offline: bool) -> Segment:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from sfumato.media import Image
-from sfumato.people._anatomy import head_by_joints, head_of, no_joints
-from sfumato.people._boxes import Box, hull, iou, unite
+from sfumato.people._anatomy import body_circle, head_by_face, head_by_joints, head_of, no_joints
+from sfumato.people._boxes import Box, hull, iou
 from sfumato.people._person import Joints
+from sfumato.people.detect._protocols import Pose, PoseEstimator
 
 _SAME = 0.5  # overlap from which boxes of two networks are one person
 _PART, _SURE_PART = (
@@ -23,6 +24,9 @@ _PART, _SURE_PART = (
     0.35,
 )  # a box that lies inside another by so much is a part of it, unless sure
 _LOW_IN_BODY = 0.6  # a face lies in the upper part of an upright body
+_SMALLEST_POSE = 40  # pixels: joints of smaller people say nothing
+# the 17 joints of COCO among the 33 landmarks of BlazePose
+_COCO = [0, 2, 5, 7, 8, 11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
 SOLID = 0.4  # score from which one network's word is enough
 
 
@@ -66,13 +70,27 @@ def sightings(
             bodies.append((box, joints, (box.source,), box.score >= SOLID))
     for box in free:
         inside = any(
-            other.covers(box) >= _PART and (box.score < _SURE_PART or sources[-1] == box.source)
-            for other, _, sources, _ in bodies
+            other.covers(box) >= _PART and _is_part(box, other, joints)
+            for other, joints, _, _ in bodies
         )
         same = any(iou(other, box) >= _SAME for other, *_ in bodies)
         if not inside and not same:
             bodies.append((box, no_joints(), (box.source,), box.score >= SOLID))
     return _with_faces(bodies, faces, birth)
+
+
+def _is_part(box: Box, whole: Box, joints: Joints) -> bool:
+    """Whether a box inside another is a part of that person, and not somebody in front or behind."""
+    if box.score >= _SURE_PART:
+        return False
+    head = head_by_joints(joints, whole)
+    own = (box.centre[0], box.y0 + 0.15 * box.height)
+    # one who has a head of their own, at the height of heads
+    return head is None or own[1] > head.y1 + head.height or _holds(head.scale(1.6), own)
+
+
+def _holds(box: Box, point: tuple[float, float]) -> bool:
+    return box.x0 <= point[0] <= box.x1 and box.y0 <= point[1] <= box.y1
 
 
 def _with_faces(
@@ -92,18 +110,60 @@ def _with_faces(
         sure = solid or face is not None
         found.append(Sighting(box, joints, head, sources, True, sure, faint))
     for alone, names in left:
-        around = alone.scale(1.3)
+        around = head_by_face(alone)
         found.append(Sighting(around, no_joints(), around, names, False, len(names) > 1))
     return found
 
 
 def _agreed(faces: Sequence[Box]) -> list[tuple[Box, tuple[str, ...]]]:
-    """Faces with the names of those who found them, two boxes of one face as one."""
-    united = unite(faces)
-    return [
-        (box, tuple(dict.fromkeys(face.source for face in faces if box.covers(face) > 0.7)))
-        for box in united
-    ]
+    """Faces with the names of those who found them; of two boxes of one face the first detector's, whose
+    boxes are the tighter ones, unless they agree on the place only."""
+    agreed: list[tuple[Box, tuple[str, ...]]] = []
+    for face in faces:
+        for i, (box, names) in enumerate(agreed):
+            if face.source not in names and _one_face(face, box):
+                agreed[i] = (
+                    box if iou(face, box) >= 0.3 else hull([box, face]),
+                    (*names, face.source),
+                )
+                break
+        else:
+            agreed.append((face, (face.source,)))
+    return agreed
+
+
+def _one_face(a: Box, b: Box) -> bool:
+    return iou(a, b) >= 0.2 or max(a.covers(b), b.covers(a)) > 0.7
+
+
+def loose_heads(
+    heads: Sequence[tuple[float, float, float]], found: Sequence[Sighting]
+) -> list[Sighting]:
+    """Heads (x, y, sure) that nobody who was found has, each as large as that of whoever is nearest."""
+    loose: list[Sighting] = []
+    for x, y, sure in sorted(heads, key=lambda head: -head[2]):
+        known = [*found, *loose]
+        bodies = [one for one in found if one.body]
+        if not bodies or any(_in_ellipse(one.head, x, y) for one in known):
+            continue
+        near = min(bodies, key=lambda one: _away(one.head, x, y))
+        if sure < SOLID and not any(_holds(one.box.scale(1.2), (x, y)) for one in bodies):
+            continue
+        half = min(
+            max(near.head.width, near.head.height) / 2, 0.3 * max(near.box.width, near.box.height)
+        )
+        head = Box(x - half, y - 1.2 * half, x + half, y + 1.2 * half, sure, "movenet")
+        loose.append(Sighting(head, no_joints(), head, ("movenet",), False, False))
+    return loose
+
+
+def _in_ellipse(head: Box, x: float, y: float) -> bool:
+    (u, v), a, b = head.centre, max(head.width, 1e-6) / 2, max(head.height, 1e-6) / 2
+    return bool(((x - u) / a) ** 2 + ((y - v) / b) ** 2 <= 1)
+
+
+def _away(head: Box, x: float, y: float) -> float:
+    return float(np.hypot(head.centre[0] - x, head.centre[1] - y))
 
 
 def _face_of(
@@ -134,12 +194,14 @@ def _face_of(
 class Look:
     """The detectors that search a picture, as one: ``look(image)`` gives everybody, once.
 
-    ``bodies`` are person detectors (with joints if they have a method ``people``), ``faces`` are face
-    detectors.
+    ``bodies`` are person detectors (with joints and heads if they have a method ``look``), ``faces`` are face
+    detectors, ``poses`` gives joints to those who have none.
     """
 
-    def __init__(self, bodies: Sequence[Any], faces: Sequence[Any]) -> None:
-        self._bodies, self._faces = tuple(bodies), tuple(faces)
+    def __init__(
+        self, bodies: Sequence[Any], faces: Sequence[Any], poses: PoseEstimator | None = None
+    ) -> None:
+        self._bodies, self._faces, self._poses = tuple(bodies), tuple(faces), poses
         every = (*self._bodies, *self._faces)
         self.name = "+".join(each.name for each in every) or "none"
         self.device = ", ".join(dict.fromkeys(each.device for each in every)) or "none"
@@ -151,15 +213,34 @@ class Look:
     def __call__(self, image: Image) -> list[Sighting]:
         jointed: list[tuple[Box, Joints]] = []
         boxes: list[Box] = []
+        heads: list[tuple[float, float, float]] = []
         for detector in self._bodies:
-            if hasattr(detector, "people"):
-                for person in detector.people(image):
+            if hasattr(detector, "look"):
+                everybody, peaks = detector.look(image)
+                heads += [(float(x), float(y), float(sure)) for x, y, sure in peaks]
+                for person in everybody:
                     joints = np.concatenate([person.joints, person.confidence[:, None]], axis=1)
                     jointed.append((person.box, joints.astype(np.float32)))
             else:
                 boxes += [_named(box, detector) for box in detector.detect(image)]
         faces = [_named(box, each) for each in self._faces for box in each.detect(image)]
-        return sightings(jointed, boxes, faces, self._birth)
+        found = sightings(jointed, boxes, faces, self._birth)
+        if self._poses is not None:
+            found = [self._posed(image, one, self._poses) for one in found]
+        return found + loose_heads(heads, found)
+
+    def _posed(self, image: Image, one: Sighting, poses: PoseEstimator) -> Sighting:
+        """Somebody with a body and without joints, with those that a pose estimator sees there."""
+        if not one.body or one.joints[:, 2].any() or one.box.height < _SMALLEST_POSE:
+            return one
+        nobody = np.zeros((33, 3), np.float32)
+        place = Pose(nobody, nobody, nobody[:, 0], 1.0, None, 0, body_circle(one.joints, one.box))
+        for pose in poses.estimate(image, (place,), False):
+            joints = np.concatenate([pose.points[_COCO, :2], pose.visibility[_COCO, None]], axis=1)
+            if one.box.scale(1.3).covers(pose.box) > 0.6:
+                head = head_of(joints, one.box, None)
+                return replace(one, joints=joints, head=head if len(one.sources) == 1 else one.head)
+        return one
 
 
 def _named(box: Box, detector: Any) -> Box:

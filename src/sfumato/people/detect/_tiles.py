@@ -7,7 +7,7 @@ nothing else covers it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -87,12 +87,17 @@ def _multiple(length: float) -> int:
     return _MULTIPLE * math.ceil(length / _MULTIPLE)
 
 
-def one_each(boxes: Sequence[Box], cut: Sequence[bool]) -> list[int]:
+def one_each(
+    boxes: Sequence[Box],
+    cut: Sequence[bool],
+    one: Callable[[int, int], bool] = lambda i, j: True,
+) -> list[int]:
     """Which boxes to keep so that nobody is there twice, whole boxes before cut ones, the surest
-    first: suppression that also drops the parts of people who were seen whole elsewhere."""
+    first: suppression that also drops the parts of people who were seen whole elsewhere. ``one`` says
+    whether two that overlap are one person."""
     kept: list[int] = []
     for i in sorted(range(len(boxes)), key=lambda i: (cut[i], -boxes[i].score)):
-        same = any(iou(boxes[i], boxes[other]) >= _SAME for other in kept)
+        same = any(iou(boxes[i], boxes[other]) >= _SAME and one(i, other) for other in kept)
         part = cut[i] and any(boxes[other].covers(boxes[i]) >= _PART for other in kept)
         if not same and not part:
             kept.append(i)
