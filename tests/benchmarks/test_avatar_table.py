@@ -105,7 +105,7 @@ def test_a_goal_met_with_true_joints_and_masks_is_not_called_met() -> None:
         "at most 5",
         "MISSED",
     ]
-    assert shown["pose agreement"][::3] == ["finder", "met"]
+    assert shown["pose agreement"][::3] == ["detectors", "met"]
 
 
 def test_every_table_of_true_joints_says_so() -> None:
