@@ -257,7 +257,13 @@ def _lines(result: dict[str, Any]) -> list[list[str]]:
                 lines.append([name, by, each.replace("last look", "residual face check"), "", ""])
                 continue
             asked, met = TARGETS.get(name, ("", None))
-            shown = "none" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+            shown = (
+                "none"
+                if value is None
+                else f"{value:,}"
+                if isinstance(value, int)
+                else f"{value:.3g}"
+            )
             verdict = "" if met is None or value is None else "met" if met(value) else "MISSED"
             if verdict == "met" and by == "truth":
                 verdict = "met, given the truth"
