@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test lint unit portable bench mutants docs clean
+.PHONY: demo test lint unit portable bench mutants docs site clean
 
 demo: $(STAMP)demo
 	$(BIN)/sfumato demo
@@ -30,18 +30,21 @@ portable: $(STAMP)dev
 	$(BIN)/python tools/portable.py $(ONLY) $(if $(TESTS),--tests $(TESTS))
 
 # Speeds are ratios measured side by side in one process; run them on an idle machine. Tables of real
-# recordings need SFUMATO_DATA; blur beside deface needs a clip and a peer (docs/protect.md).
+# recordings need SFUMATO_DATA; blur beside deface needs a clip and a peer (docs/results/protect.md).
 bench: $(STAMP)dev
-	$(BIN)/python -m benchmarks.accounting.speed
-	$(BIN)/python -m benchmarks protect only=dprp --out benchmarks/results/protect-dprp.json --force
 	$(BIN)/python -m benchmarks all $(if $(SFUMATO_DATA),data=$(SFUMATO_DATA))
 
 # Every seeded bug must be caught by a test of behaviour.
 mutants: $(STAMP)dev
 	$(BIN)/python -m mutants
 
+# The generated tables and figures of README.md and docs/, from the numbers in benchmarks/*/results/.
 docs: $(STAMP)dev
 	$(BIN)/python docs/generate.py
+
+# The documentation as a site, in site/; a broken link or anchor fails.
+site: $(STAMP)docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -55,5 +58,9 @@ $(STAMP)dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[dev]'
 	@touch $@ $(STAMP)demo
 
+$(STAMP)docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt -e '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .portable build dist demo-out .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .portable build dist site demo-out .mypy_cache .ruff_cache .pytest_cache

@@ -37,6 +37,15 @@ def filled(text: str) -> str:
     return MARKED.sub(lambda mark: f"{mark[1]}{parts(mark[2])[mark[3]]}\n{mark[4]}", text)
 
 
+def not_shown(pages: list[str]) -> list[str]:
+    """Tables that were measured and stand on no page."""
+    shown = {(mark[2], mark[3]) for page in pages for mark in MARKED.finditer(page)}
+    measured = {
+        (name, part) for name in TABLES if results_path(name).is_file() for part in parts(name)
+    }
+    return [f"{name}: {part}" for name, part in sorted(measured - shown)]
+
+
 def figures() -> dict[Path, str]:
     """Every figure of every table that was measured."""
     return {
@@ -56,8 +65,12 @@ def current(path: Path, text: str, new: str) -> bool:
 
 def main() -> int:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    made = {page: filled(page.read_text(encoding="utf-8")) for page in pages} | figures()
+    texts = {page: filled(page.read_text(encoding="utf-8")) for page in pages}
     stale = 0
+    for part in not_shown(list(texts.values())):
+        print(f"The table {part} was measured and stands on no page.")
+        stale = 1
+    made = texts | figures()
     for path, new in made.items():
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         if current(path, text, new):

@@ -1,4 +1,4 @@
-"""The README says what is true: its examples run, its tables are generated, its links lead somewhere."""
+"""The pages say what is true: examples run, tables are generated, links lead somewhere, the navigation is whole."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def page_name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_python_examples_run(page: Path) -> None:
     done = doctest.testfile(str(page), module_relative=False)
     assert done.failed == 0
@@ -33,22 +40,99 @@ def test_generated_tables_are_up_to_date() -> None:
 
 
 def test_a_figure_is_stale_when_its_data_are_and_not_when_its_bytes_are() -> None:
-    figure = (ROOT / "benchmarks/results/maskdp-accuracy.svg").read_text(encoding="utf-8")
+    path = DOCS / "results" / "maskdp-accuracy.svg"
+    figure = path.read_text(encoding="utf-8")
     elsewhere = figure.replace('id="p', 'id="q').replace("url(#p", "url(#q")
     assert elsewhere != figure
     current = runpy.run_path(str(ROOT / "docs/generate.py"))["current"]
-    assert current("benchmarks/results/maskdp-accuracy.svg", figure, elsewhere)
+    assert current(path, figure, elsewhere)
     number = re.search(r"\d\.\d{4,}", drawn_part := figure[figure.index("description") :])
     assert number
     other = figure.replace(drawn_part, drawn_part.replace(number[0], f"9{number[0]}", 1))
-    assert not current("benchmarks/results/maskdp-accuracy.svg", figure, other)
-    assert not current("docs/results.md", figure, elsewhere)
+    assert not current(path, figure, other)
+    assert not current(DOCS / "results.md", figure, elsewhere)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def anchors(text: str) -> set[str]:
+    """What a link to the page may name: its headings, as GitHub and the site spell them, and its own ids."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = [re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings]
+    return {re.sub(r"[\s]+", "-", heading) for heading in plain} | set(
+        re.findall(r"<a id=\"([^\"]+)\"", text)
+    )
+
+
+def broken_links(page: Path, text: str) -> list[str]:
+    """Links of ``text``, which stands in ``page``, to files and anchors that are not there."""
+    links = re.findall(r"\]\((?!https?:)([^)\s]+)\)", text)
+    links += re.findall(r"<img src=\"(?!https?:)([^\"]+)\"", text)
+    broken = []
+    for link in links:
+        file, _, anchor = link.partition("#")
+        target = page.parent / file if file else page
+        if not target.exists() or (
+            anchor and anchor not in anchors(target.read_text(encoding="utf-8") if file else text)
+        ):
+            broken.append(link)
+    return broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+    assert broken_links(page, page.read_text(encoding="utf-8")) == []
+
+
+def test_a_broken_link_or_anchor_is_noticed() -> None:
+    page = DOCS / "train.md"
+    fine = "# Some heading, here\n[a](pose.md) [b](#some-heading-here) [c](soundness.md#Lemma-D)"
+    assert broken_links(page, fine) == []
+    wrong = "[a](nowhere.md) [b](#nothing) [c](soundness.md#Lemma-Z) ![d](images/none.jpg)"
+    assert len(broken_links(page, wrong)) == 4
+
+
+def in_navigation(entry: Any) -> list[str]:
+    """The files below an entry of the navigation in mkdocs.yml."""
+    if isinstance(entry, str):
+        return [entry]
+    return [file for each in entry for file in in_navigation(
+        next(iter(each.values())) if isinstance(each, dict) else each)]  # fmt: skip
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    shown = in_navigation(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+    # CONTRIBUTING.md lies at the root: docs/site_hooks.py takes it along
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")} | {"contributing.md"}
+    assert sorted(shown) == sorted(pages)
+
+
+def changes(page: Path) -> list[list[str]]:
+    """The rows of a page's table of everyday changes: what, and the files it touches."""
+    table = page.read_text(encoding="utf-8").split("| change | files |\n")[1].split("\n\n")[0]
+    return [line.strip("| ").split(" | ") for line in table.splitlines()[1:]]
+
+
+def test_the_twelve_changes_are_the_same_on_both_pages_and_name_files_that_are_there() -> None:
+    rows = changes(ROOT / "CONTRIBUTING.md")
+    assert rows == changes(DOCS / "architecture.md")
+    assert len(rows) == 12
+    for change, where in rows:
+        paths = [path for path in re.findall(r"`([^` ]+)`", where) if "/" in path or "." in path]
+        assert paths, change
+        for path in paths:
+            assert (ROOT / path).exists(), (change, path)
+
+
+def test_every_room_but_the_command_line_has_a_page_of_reference() -> None:
+    law = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    rooms = set(re.findall(r"^\| `(\w+)` \|", law.split("## ")[1], re.MULTILINE)) - {
+        "cli",
+        "studio",
+    }
+    pages = {path.stem: path for path in (DOCS / "reference").glob("*.md")}
+    assert rooms == set(pages) - {"index"}
+    for room in rooms:
+        assert f"::: sfumato.{room}\n" in pages[room].read_text(encoding="utf-8")
 
 
 def commands() -> list[str]:

@@ -46,7 +46,7 @@ TARGETS: dict[str, tuple[str, Callable[[float], bool]]] = {
 
 # Measures of staged clips whose people were found in the pictures, as in a recording. All others of
 # these clips start from the stage's true joints and masks: they judge fitting, drawing and erasing alone.
-BY_THE_FINDER = (
+BY_DETECTORS = (
     "estimated joint error cm",
     "estimated frames share",
     "person left share",
@@ -257,7 +257,13 @@ def _lines(result: dict[str, Any]) -> list[list[str]]:
                 lines.append([name, by, each.replace("last look", "residual face check"), "", ""])
                 continue
             asked, met = TARGETS.get(name, ("", None))
-            shown = "none" if value is None else f"{value:.3g}"
+            shown = (
+                "none"
+                if value is None
+                else f"{value:,}"
+                if isinstance(value, int)
+                else f"{value:.3g}"
+            )
             verdict = "" if met is None or value is None else "met" if met(value) else "MISSED"
             if verdict == "met" and by == "truth":
                 verdict = "met, given the truth"
@@ -270,15 +276,15 @@ def shown_name(name: str) -> str:
 
 
 def people_by(part: str, name: str) -> str:
-    """Whether a measure starts from the stage's truth, from the finder, or shows nobody's pose."""
+    """Whether a measure starts from the stage's truth, from detectors, or shows nobody's pose."""
     if part == "speed":
         return ""
-    return "finder" if part == "real" or name in BY_THE_FINDER else "truth"
+    return "detectors" if part == "real" or name in BY_DETECTORS else "truth"
 
 
 BY_WHOM = (
     "Rows by truth start from the stage's true joints and masks: they judge fitting, drawing and erasing, "
-    "not what a recording gets. Rows by finder start from what the detectors find, as every release does."
+    "not what a recording gets. Rows by detectors start from what the detectors find, as every release does."
 )
 
 

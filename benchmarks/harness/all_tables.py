@@ -29,10 +29,11 @@ def run(
 ) -> dict[str, Any]:
     """Write every table into the folder ``results``, or each beside its code; ``data`` is the root of
     the real recordings."""
-    names = only.split(",") if only else [name for name in TABLES if name != "all"]
-    unknown = [name for name in names if name not in TABLES or name == "all"]
+    among = [name for name, table in TABLES.items() if name != "all" and not table.alone]
+    names = only.split(",") if only else among
+    unknown = [name for name in names if name not in among]
     if unknown:
-        raise SfumatoError(f"Expected tables out of {', '.join(TABLES)}, got {unknown[0]!r}.")
+        raise SfumatoError(f"Expected tables out of {', '.join(among)}, got {unknown[0]!r}.")
     folder = Path(results or "results-quick") if results or quick else None
     outputs = {name: folder / f"{name}.json" if folder else results_path(name) for name in names}
     root = None if data is None else Path(data).expanduser()

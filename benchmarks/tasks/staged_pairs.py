@@ -26,7 +26,7 @@ from sfumato.stage import Clip, Staging, clips
 BY_TRUTH = (
     "Avatars and masks here come from the stage's true joints and masks, not from the detectors that a "
     "recording gets. No figure of this table was measured with those, so expect less of a recording: how "
-    "far off they are is in the table avatar, in its rows by finder."
+    "far off they are is in the table avatar, in its rows by detectors."
 )
 _PIECE = 100
 _ARRAYS = ("real", "rendered", "empty", "person", "public", "joints", "y", "actor")

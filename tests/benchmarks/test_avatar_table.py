@@ -100,12 +100,12 @@ def test_a_goal_met_with_true_joints_and_masks_is_not_called_met() -> None:
         assert shown[name][0] == "truth"
         assert shown[name][-1] == "met, given the truth"
     assert shown[table.shown_name("estimated joint error cm")] == [
-        "finder",
+        "detectors",
         "11.3",
         "at most 5",
         "MISSED",
     ]
-    assert shown["pose agreement"][::3] == ["finder", "met"]
+    assert shown["pose agreement"][::3] == ["detectors", "met"]
 
 
 def test_every_table_of_true_joints_says_so() -> None:
