@@ -9,7 +9,6 @@ import typer
 from rich.table import Table
 
 from sfumato.cli._output import emit, ending, finite, progress_bar, say, shown_path
-from sfumato.errors import SfumatoError
 from sfumato.settings import parse_pairs
 
 if TYPE_CHECKING:
@@ -52,16 +51,11 @@ def reid(
     as_json: bool,
 ) -> None:
     """Who (or which room) is in protected recordings, against a gallery of the others."""
-    from sfumato.audit import REID_ATTACKS, pair_clips, voices_folder
+    from sfumato.audit import attack_folder
 
-    if by not in (*REID_ATTACKS, "voice"):
-        raise SfumatoError(f"Expected --by {', '.join(REID_ATTACKS)} or voice, got {by!r}.")
     target = _target(out, protected, f"reid-{by}", force)
     with progress_bar(hidden=as_json):
-        if by == "voice":
-            rows = voices_folder(str(originals), str(protected))
-        else:
-            rows = REID_ATTACKS[by](pair_clips(originals, protected, labels))
+        rows = attack_folder(by, originals, protected, labels)
     _finish(rows, target, "Re-identification", f"reid --by {by}", force, as_json)
 
 

@@ -10,8 +10,8 @@ Loaders are named as ``"module:function"`` and imported when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,6 @@ class Dataset:
     records: ArrayRecords
     train: Sequence[int]
     test: Sequence[int]
-    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     write_file: WriteFile | None = None
 
     @property

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as tree
 
 from sfumato.learn.engine._independence import check_batch
-from sfumato.learn.engine._per_sample_grads import NotInTheBook
+from sfumato.learn.engine._per_sample_grads import UnsupportedLayer
 from sfumato.learn.engine._probe import RouteChoice, choose, take_the_loop
 from sfumato.learn.engine._routes import ROUTES, Loss, Rows, Sums, by_loop
 from sfumato.learn.engine._speed import Route, Speed
@@ -84,7 +84,7 @@ def clipped_rows(
         piece = rows.some(start, min(start + size, rows.records))
         try:
             found, lengths = ROUTES[choice.route](model, loss, piece, clip_norm, parameters)
-        except NotInTheBook as why:  # it computes otherwise than when it was looked at
+        except UnsupportedLayer as why:  # it computes otherwise than when it was looked at
             choice = take_the_loop(model, loss, rows, parameters, speed.route, str(why))
             found, lengths = by_loop(model, loss, piece, clip_norm, parameters)
         norms.append(lengths)
@@ -110,7 +110,7 @@ def check_rows(model: nn.Module, loss: Loss, rows: Rows, clip_norm: float, speed
         if check_batch(model, loss, piece, clip_norm, parameters, ROUTES[choice.route]):
             return True
         why = "rounding in a batch depends on its size"
-    except NotInTheBook as reason:
+    except UnsupportedLayer as reason:
         why = str(reason)
     take_the_loop(model, loss, rows, parameters, speed.route, why)
     return True
