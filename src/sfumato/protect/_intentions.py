@@ -33,7 +33,7 @@ def check_intention(
     _check_places(source, target)
     for name in method.split("+"):
         _check_name(name, also)
-    for setting in _OF_A_PROOF:
+    for setting in _OF_A_PROOF if method not in also else ():
         if setting in settings and not accepts(method, setting):
             provers = [name for name in sorted(methods()) if accepts(name, setting)]
             raise ProtectError(
