@@ -862,8 +862,8 @@ MUTANTS = (
         (
             Patch(
                 "learn/_plan.py",
-                "longest = self.clip_norm * (1 + ROUNDING_OF_CLIPPED)",
-                "longest = self.clip_norm",
+                "return self.clip_norm * (1 + ROUNDING_OF_CLIPPED)",
+                "return self.clip_norm",
             ),
         ),
         (f"{_STEP}::test_noise_is_measured_against_what_rounding_lets_a_record_add",),

@@ -163,7 +163,7 @@ def _noise(plan: Plan, source: Randomness, steps: int = 8) -> Iterator[Finding]:
             for name, part in noisy.items():
                 values = (part.double() - clean[name].double()).numpy().ravel()
                 blocks.setdefault(name, []).append(values * everyone.divisor)
-        deviation = everyone.noise_multiplier * everyone.clip_norm
+        deviation = everyone.noise_multiplier * everyone.contribution_bound
         failed = [name for name, values in blocks.items() if not _normal(values, deviation)]
         detail = f"variance and independence in {len(blocks)} parameter blocks over {steps} steps"
         if failed:
@@ -202,7 +202,7 @@ def _projection(plan: Plan, source: Randomness, rank: int = 6, steps: int = 40) 
         values.append((drawn * projected.divisor, bases[-1]))
     inside = max(float((v - v @ b @ b.T).norm() / v.norm()) for v, b in values)
     along = [(v @ b).numpy() for v, b in values]
-    deviation = projected.noise_multiplier * projected.clip_norm
+    deviation = projected.noise_multiplier * projected.contribution_bound
     fine = torch.equal(*bases) and inside < 1e-3 and all(_normal(list(v), deviation) for v in along)
     detail = f"{bases[0].shape[1]} directions over {steps} steps, outside them {inside:.1e}"
     return Finding("noise in the public subspace, which ignores private records", fine, detail)
