@@ -81,6 +81,7 @@ def _say_folder(folder: VerifiedFolder, as_json: bool) -> None:
     if not folder.agree:
         words = [f"[red]{len(folder.problems)} files of the folder are not covered by a card.[/]"]
         words += [escape(f"  {name}: {reason}") for name, reason in folder.problems.items()]
+        words += ["What the cards that hold say of their own outputs:"] if folder.cards else []
     elif signers == {None}:
         words.append("Not signed.")
     else:

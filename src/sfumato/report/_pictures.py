@@ -59,7 +59,8 @@ def read_picture(path: Path, *, with_originals: bool = False, vouched: bool = Fa
     if width > _WIDEST:
         height = max(1, round(height * _WIDEST / width))
         width = _WIDEST
-        pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
+        smaller = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
+        pixels = smaller.astype(pixels.dtype)
     done, encoded = cv2.imencode(".jpg", pixels[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
     if not done:
         raise PictureError(f"The picture {path.name!r} could not be encoded for the report.")
