@@ -238,10 +238,6 @@ class Card:
             write_text(target.with_suffix(".md"), self.page, force=force)
         return target
 
-    def for_outputs(self, *paths: str | os.PathLike[str]) -> Card:
-        """The same card about these files."""
-        return replace(self, outputs=tuple(Output.of(path) for path in paths), signature=None)
-
 
 def card_path(output: str | os.PathLike[str]) -> Path:
     """Where the card of an output stands."""
