@@ -11,8 +11,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,7 @@ from sfumato.media import write_image
 # Of a record, at a path without ending: its pixels or samples and nothing else of its file.
 WriteFile = Callable[[int, Path], Path]
 
+_PARTS = ("train", "test")
 # windows of a block: ten to train, one left out, four to test, one left out
 _BLOCK, _TRAIN, _TEST = 16, slice(0, 10), slice(11, 15)
 
@@ -51,17 +52,11 @@ class Dataset:
     records: ArrayRecords
     train: Sequence[int]
     test: Sequence[int]
-    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     write_file: WriteFile | None = None
 
     @property
     def split(self) -> tuple[ArrayRecords, ArrayRecords]:
         return chosen_rows(self.records, self.train), chosen_rows(self.records, self.test)
-
-    def class_name(self, attribute: str, value: object) -> str:
-        """``male`` rather than 1, where the data set names its classes."""
-        names = self.classes.get(attribute, ())
-        return names[int(str(value))] if names and str(value).isdigit() else str(value)
 
 
 def read_dataset(folder: Path) -> Dataset:
@@ -77,23 +72,20 @@ def read_dataset(folder: Path) -> Dataset:
     )
 
 
-_PARTS = ("train", "test")
-
-
 def _in_parts(
     layout: str, parts: Sequence[ArrayRecords], write_file: WriteFile | None = None
 ) -> Dataset:
     """A data set whose authors say what is for training and what for testing."""
     whole, cut = _joined(parts), len(parts[0])
-    return Dataset(layout, whole, range(cut), range(cut, len(whole)), write_file=write_file)
+    return Dataset(layout, whole, range(cut), range(cut, len(whole)), write_file)
 
 
 def _read_audio(folder: Path) -> Dataset:
-    parts = [audio_mnist(folder, part) for part in _PARTS]
-    return _in_parts("AudioMNIST", parts, _recordings(folder, parts))
+    data = _in_parts("AudioMNIST", [audio_mnist(folder, part) for part in _PARTS])
+    return replace(data, write_file=_recordings(folder, data.records))
 
 
-def _recordings(folder: Path, parts: Sequence[ArrayRecords]) -> WriteFile | None:
+def _recordings(folder: Path, whole: ArrayRecords) -> WriteFile | None:
     """The samples of every record's wav file: the loader reads them sorted, train takes first.
 
     Packed data have none. Where the loader left files out, numbers and files would not agree, and
@@ -104,11 +96,11 @@ def _recordings(folder: Path, parts: Sequence[ArrayRecords]) -> WriteFile | None
     takes = [int(path.stem.split("_")[2]) for path in paths]
     ordered = [path for path, take in zip(paths, takes) if take < 40]
     ordered += [path for path, take in zip(paths, takes) if take >= 40]
+    assert whole.owners is not None
     told = [(str(path.stem).split("_")[0], path.stem.split("_")[1]) for path in ordered]
     known = [
         (str(digit), who[0].removeprefix("speaker_"))
-        for part in parts
-        for digit, who in zip(part.y.tolist(), part.owners or ())
+        for digit, who in zip(whole.y.tolist(), whole.owners)
     ]
     if told != known:
         return None
@@ -168,7 +160,7 @@ def _read_utkface(folder: Path) -> Dataset:
     train, test = order[order % 5 != 0].tolist(), order[order % 5 == 0].tolist()
     return Dataset(
         "UTKFace", featured(faces), train, test,
-        write_file=lambda index, path: write_pixels(faces[index].x, path),
+        lambda index, path: write_pixels(faces[index].x, path),
     )  # fmt: skip
 
 

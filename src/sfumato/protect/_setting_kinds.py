@@ -17,7 +17,7 @@ UnitName = Annotated[Unit | str, PlainValidator(Unit.parse)]
 RelationName = Annotated[Relation | str, PlainValidator(Relation.parse)]
 Probability = Annotated[float, Field(gt=0, le=1)]
 FrameCount = Annotated[int, Field(ge=1, le=1024)]
-OnMiss = Literal["hold", "blank", "fail"]
+OnMissName = Literal["hold", "blank", "fail"]
 OutputCheck = Annotated[
     Literal[False] | Named | None,
     Field(description="the name of a detector, or false", union_mode="left_to_right"),

@@ -68,7 +68,7 @@ class DetectionLog:
             yield frame, Place(mask, blank, faces=faces)
 
     def faces(self) -> Iterator[Faces]:
-        """Where faces were on each frame; None where nobody looked for them."""
+        """Where faces were on each frame; None where they were not searched for."""
         for _, _, boxes, faces, _ in self._read():
             yield faces if boxes is None else boxes
 

@@ -18,7 +18,7 @@ from sfumato import people
 from sfumato.media import Frame, Image, ahead
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
-from sfumato.protect._setting_kinds import OnMiss, OutputCheck
+from sfumato.protect._setting_kinds import OnMissName, OutputCheck
 from sfumato.protect.hide._detection_log import DetectionLog
 from sfumato.protect.hide._region import (
     FACE_LOOKAHEAD,
@@ -67,7 +67,7 @@ class Hiding(Method):
         *,
         region: RegionName | None = None,
         detector: Named | None = None,
-        on_miss: OnMiss = "hold",
+        on_miss: OnMissName = "hold",
         every: Annotated[int, Field(ge=1, le=FACE_LOOKAHEAD)] | None = None,
         between: Named | None = None,
         import_boxes: FileName | None = None,
