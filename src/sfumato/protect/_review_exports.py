@@ -53,7 +53,7 @@ class ReviewExports:
 class ExportSummary:
     """What was noted, in words and for machines; filled when the run is over."""
 
-    words: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     payload: dict[str, Any] = field(default_factory=dict)
 
 
@@ -71,7 +71,7 @@ def review_exports(
     written, region = ExportSummary(), method.region
     if not exports.wanted:
         yield written
-        _tell(region, written)
+        _summarise(region, written)
         return
     watchers = method.watchers
     if watchers is None:
@@ -114,8 +114,8 @@ def review_exports(
         if exports.review is not None and region is not None:
             described = {"about": PRIVATE_NOTE, **_review(region)}
             write_json(exports.review, described, force=force, private=True)
-    _tell(region, written)
-    written.words.append(
+    _summarise(region, written)
+    written.lines.append(
         "Previews, exports and reviews show or describe the original people: do not share them."
     )
     written.payload["exports"] = [path.name for path in exports.wanted]
@@ -167,15 +167,15 @@ def _review(region: Region) -> dict[str, Any]:
     }
 
 
-def _tell(region: Region | None, written: ExportSummary) -> None:
+def _summarise(region: Region | None, written: ExportSummary) -> None:
     """Which detector ran, and on how many frames it found nothing."""
     if region is None or not region.streams:
         return
     for stream in region.streams:
-        written.words.append(str(stream.status))
+        written.lines.append(str(stream.status))
     doubtful = sum(
         span.last - span.first + 1 for stream in region.streams for span in stream.review.spans
     )
     if doubtful:
-        written.words.append(f"{doubtful} doubtful frames: write them with --review FILE.")
+        written.lines.append(f"{doubtful} doubtful frames: write them with --review FILE.")
     written.payload |= _review(region)
