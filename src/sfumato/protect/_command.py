@@ -171,11 +171,11 @@ def _file(request: Request, settings: dict[str, Any], spend: Spend | None) -> Co
             reading=reading,
         )
     if request.pairs is not None:
-        written.lines.append(
+        written.words.append(
             f"Pairs for internal review are in {request.pairs.folder}: they contain originals, do not "
             "share them and delete them afterwards."
         )
-    lines = [f"Wrote {request.target} and its card.", str(promise), *written.lines]
+    lines = [f"Wrote {request.target} and its card.", str(promise), *written.words]
     payload = {"outputs": [request.target.name], "failed": 0, "promise": promise.to_json()}
     if reading.damage:
         lines.append(_damaged(request.source.name, reading.damage))

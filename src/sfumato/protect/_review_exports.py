@@ -53,7 +53,7 @@ class ReviewExports:
 class ExportSummary:
     """What was noted, in words and for machines; filled when the run is over."""
 
-    lines: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
     payload: dict[str, Any] = field(default_factory=dict)
 
 
@@ -115,7 +115,7 @@ def review_exports(
             described = {"about": PRIVATE_NOTE, **_review(region)}
             write_json(exports.review, described, force=force, private=True)
     _summarise(region, written)
-    written.lines.append(
+    written.words.append(
         "Previews, exports and reviews show or describe the original people: do not share them."
     )
     written.payload["exports"] = [path.name for path in exports.wanted]
@@ -172,10 +172,10 @@ def _summarise(region: Region | None, written: ExportSummary) -> None:
     if region is None or not region.streams:
         return
     for stream in region.streams:
-        written.lines.append(str(stream.status))
+        written.words.append(str(stream.status))
     doubtful = sum(
         span.last - span.first + 1 for stream in region.streams for span in stream.review.spans
     )
     if doubtful:
-        written.lines.append(f"{doubtful} doubtful frames: write them with --review FILE.")
+        written.words.append(f"{doubtful} doubtful frames: write them with --review FILE.")
     written.payload |= _review(region)
