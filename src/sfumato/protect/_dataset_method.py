@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from sfumato.data import Records
 from sfumato.protect._method import Promise
 from sfumato.settings import Settings
+
+if TYPE_CHECKING:
+    from sfumato.data import Records
 
 
 class DatasetMethod(ABC):
