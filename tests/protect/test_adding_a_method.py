@@ -145,8 +145,12 @@ def test_methods_of_data_sets_are_known_without_importing_them() -> None:
         assert method.summary
         assert method.provides
         assert method.settings_schema().model_fields
-    with pytest.raises(ProtectError, match="method out of"):
-        protect.get("pass")
+    with pytest.raises(ProtectError, match="for recordings, got pass"):
+        protect.make("pass+edges", {})
+    with pytest.raises(ProtectError, match="for data sets, got blur"):
+        protect.get_dataset_method("blur")
+    with pytest.raises(ProtectError, match=r"method out of .*edges.*pass-ldp"):
+        protect.get("nothing")
 
 
 def test_the_list_of_methods_has_both_kinds() -> None:

@@ -22,6 +22,7 @@ class DatasetMethod(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     provides: ClassVar[str]
+    releases: ClassVar[str] = "data sets"
 
     @classmethod
     @abstractmethod
