@@ -111,6 +111,7 @@ class Method(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     provides: ClassVar[str]
+    releases: ClassVar[str] = "recordings"
     # Why nothing is proven and what is not covered, where ``promise`` is not overridden.
     reason: ClassVar[str] = "Nothing bounds what its output gives away."
     leaves: ClassVar[tuple[str, ...]] = ()
