@@ -15,7 +15,7 @@ from sfumato.protect.hide._filters import (
 from sfumato.protect.hide._hiding import Hiding
 from sfumato.protect.hide._motion_only import AppearanceFree, Selective
 from sfumato.protect.hide._region import Place, Region
-from sfumato.protect.hide._residual_faces import faces_left, is_one_of
+from sfumato.protect.hide._residual_faces import faces_left, is_one_of, still_shows
 from sfumato.protect.hide._whole_picture import Edges, InverseSuperResolution, Skeleton
 
 __all__ = [
@@ -37,4 +37,5 @@ __all__ = [
     "Trail",
     "faces_left",
     "is_one_of",
+    "still_shows",
 ]
