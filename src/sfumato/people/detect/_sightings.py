@@ -123,7 +123,7 @@ def _agreed(faces: Sequence[Box]) -> list[tuple[Box, tuple[str, ...]]]:
         for i, (box, names) in enumerate(agreed):
             if face.source not in names and _one_face(face, box):
                 agreed[i] = (
-                    box if iou(face, box) >= 0.3 else hull([box, face]),
+                    box if iou(face, box) >= 0.5 else hull([box, face]),
                     (*names, face.source),
                 )
                 break

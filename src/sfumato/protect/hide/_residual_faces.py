@@ -1,4 +1,4 @@
-"""Looking at what was made, with other eyes: no face may be left where there was one."""
+"""Looking at what was made, with other eyes: nobody may be left where somebody was."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
+import numpy.typing as npt
+
 from sfumato import people
 from sfumato.media import IMAGE_SUFFIXES, Image, ahead, open_video, read_image
 from sfumato.progress import track
@@ -16,6 +20,8 @@ from sfumato.protect.hide._region import face_detector
 _SAME_PLACE, _PART = 0.3, 0.5
 _MUCH, _INSIDE = 5.0, 0.9
 _CORE, _CODEC_NOISE = 0.8, 4.0
+_BODY = 0.5  # of a box around a whole person: its middle, where the person is
+_SAME_STRUCTURE, _FAINT, _PLAIN = 0.6, 0.4, 0.5
 Faces = tuple[people.Box, ...] | None
 
 
@@ -66,6 +72,42 @@ def _left_in(
         ]
         if open_faces:
             yield number, open_faces
+
+
+def people_left(
+    source: Path, made: Path, *, second: people.PersonDetector, every: int, tolerant: bool = False
+) -> Iterator[tuple[int, list[people.Box]]]:
+    """Frames, with the people whom ``second`` finds in the output on every ``every``-th frame and who
+    look there as they did in the original."""
+    with closing(ahead(_pairs(source, made, tolerant))) as pairs:
+        for number, (original, output) in enumerate(pairs):
+            if number % every == 0:
+                found = [box.scale(_BODY) for box in each_find(second, output)]
+                left = [box for box in found if still_shows(original, output, box)]
+                if left:
+                    yield number, left
+
+
+def still_shows(original: Image, output: Image, box: people.Box) -> bool:
+    """Whether a place shows in the output what it showed before: its fine structure is the same. Whatever
+    covers it, flat or patterned, has another one, or none."""
+    height, width = original.shape[:2]
+    place = box.pixels(width, height)
+    if min(original[place].shape[:2]) < 3:
+        return False
+    before, after = (_structure(image[place]) for image in (original, output))
+    if float(before.std()) < _PLAIN:  # nothing to compare but the colour
+        apart = np.abs(original[place].astype(np.int16) - output[place])
+        return float(apart.mean()) < _CODEC_NOISE
+    strength = float(np.linalg.norm(before) * np.linalg.norm(after))
+    if float(np.linalg.norm(after)) < _FAINT * float(np.linalg.norm(before)):
+        return False
+    return float((before * after).sum()) / strength >= _SAME_STRUCTURE
+
+
+def _structure(part: Image) -> npt.NDArray[np.float32]:
+    grey = cv2.cvtColor(part, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    return np.asarray(grey - cv2.GaussianBlur(grey, (0, 0), 2.0), np.float32)
 
 
 def each_find(detector: people.FaceDetector, image: Image) -> list[people.Box]:
