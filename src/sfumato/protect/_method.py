@@ -91,7 +91,7 @@ def _checking(init: Callable[..., None]) -> Callable[..., None]:
             objects = {
                 key
                 for key, each in inspect.signature(init).parameters.items()
-                if each.kind is each.POSITIONAL_OR_KEYWORD
+                if each.kind is each.POSITIONAL_OR_KEYWORD and key != "self"
             }
             typed = {key: value for key, value in given.items() if key not in objects}
             given |= checked(_schema(method), typed, f"the method {name}", ProtectError)
