@@ -36,7 +36,7 @@ BLANK = np.uint8(128)
 # A detector that takes no part in the search. The strongest one is no judge here: it finds a face in
 # any shape above shoulders, however flat (docs/people.md).
 SECOND_LOOK = "blazeface-short"
-BODY_LOOK, BODY_LOOK_EVERY = "pose", 5
+BODY_LOOK, BODY_LOOK_EVERY = "blazepose", 5
 _LOOKS, _MARGIN, _COVERED = 2, 1.3, 0.3
 _AHEAD = 4
 Cover = Callable[[Image, Place], Image]
@@ -247,7 +247,7 @@ class Hiding(Method):
         named = self.region.detector is None or isinstance(self.region.detector, str)
         if self.region.kind != "people" or not named or not isinstance(self.check, str):
             return
-        detector = people.person_detector(BODY_LOOK)
+        detector = people.pose_estimator(BODY_LOOK)
         yield from people_left(
             source, made, second=detector, every=BODY_LOOK_EVERY, tolerant=tolerant
         )
