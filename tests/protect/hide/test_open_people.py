@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sfumato.media import VideoWriter
-from sfumato.people import Box
+from sfumato.people import Box, Pose
 from sfumato.protect.hide._residual_faces import people_left, still_shows
 
 BOX = Box(20, 10, 60, 70)
@@ -55,8 +55,11 @@ def test_a_plain_place_is_open_if_its_colour_is_the_same() -> None:
 class Always:
     name, device = "always", "test"
 
-    def detect(self, image: Any) -> list[Box]:
-        return [Box(0, -20, 80, 100)]
+    def estimate(self, image: Any, previous: Any = (), search: bool = True) -> tuple[Pose, ...]:
+        points = np.zeros((33, 3), np.float32)
+        points[:, :2] = (40, 5)
+        points[[11, 12, 23, 24], :2] = [(20, 10), (60, 10), (20, 70), (60, 70)]
+        return (Pose(points, points, np.ones(33, np.float32), 0.9),)
 
 
 def test_open_people_are_named_by_frame(tmp_path: Path) -> None:

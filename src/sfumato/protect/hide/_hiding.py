@@ -36,7 +36,7 @@ BLANK = np.uint8(128)
 # A detector that takes no part in the search. The strongest one is no judge here: it finds a face in
 # any shape above shoulders, however flat (docs/people.md).
 CHECK_DETECTOR = "blazeface-short"
-BODY_CHECK_DETECTOR, BODY_CHECK_EVERY = "pose", 5
+BODY_CHECK_DETECTOR, BODY_CHECK_EVERY = "blazepose", 5
 _CHECKS, _MARGIN, _COVERED = 2, 1.3, 0.3
 _AHEAD = 4
 
@@ -239,7 +239,7 @@ class Hiding(Method):
         named = self.region.detector is None or isinstance(self.region.detector, str)
         if self.region.kind != "people" or not named or not isinstance(self.check, str):
             return
-        detector = people.person_detector(BODY_CHECK_DETECTOR)
+        detector = people.pose_estimator(BODY_CHECK_DETECTOR)
         yield from people_left(
             source, made, second=detector, every=BODY_CHECK_EVERY, tolerant=tolerant
         )

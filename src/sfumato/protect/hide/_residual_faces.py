@@ -20,7 +20,8 @@ from sfumato.protect.hide._region import face_detector
 _SAME_PLACE, _PART = 0.3, 0.5
 _MUCH, _INSIDE = 5.0, 0.9
 _CORE, _CODEC_NOISE = 0.8, 4.0
-_BODY = 0.5  # of a box around a whole person: its middle, where the person is
+_SAME_POSE = 0.3  # of the trunk
+_TRUNK = [11, 12, 23, 24]  # shoulders and hips among the landmarks
 _SAME_STRUCTURE, _FAINT, _PLAIN = 0.6, 0.4, 0.5
 Faces = tuple[people.Box, ...] | None
 
@@ -75,17 +76,43 @@ def _left_in(
 
 
 def people_left(
-    source: Path, made: Path, *, second: people.PersonDetector, every: int, tolerant: bool = False
+    source: Path, made: Path, *, second: people.PoseEstimator, every: int, tolerant: bool = False
 ) -> Iterator[tuple[int, list[people.Box]]]:
-    """Frames, with the people whom ``second`` finds in the output on every ``every``-th frame and who
-    look there as they did in the original."""
+    """Frames, with the people whom ``second`` finds in the output on every ``every``-th frame, in the
+    pose that they have in the original, and whose trunk looks as it did there."""
     with closing(ahead(_pairs(source, made, tolerant))) as pairs:
         for number, (original, output) in enumerate(pairs):
-            if number % every == 0:
-                found = [box.scale(_BODY) for box in each_find(second, output)]
-                left = [box for box in found if still_shows(original, output, box)]
-                if left:
-                    yield number, left
+            if number % every:
+                continue
+            found = [
+                pose
+                for pose in second.estimate(output)
+                if _credible_pose(pose) and still_shows(original, output, _trunk(pose))
+            ]
+            if found:  # in covers and around them estimators see people who never were
+                there = second.estimate(original, tuple(found), True)
+                found = [pose for pose in found if any(_same_pose(pose, one) for one in there)]
+            if found:
+                yield number, [pose.box for pose in found]
+
+
+def _credible_pose(pose: people.Pose) -> bool:
+    trunk = _trunk(pose)
+    sides = sorted((trunk.width, trunk.height))
+    return bool(pose.visibility[_TRUNK].min() >= 0.5 and sides[1] <= 6 * sides[0])
+
+
+def _same_pose(a: people.Pose, b: people.Pose) -> bool:
+    trunk = _trunk(a)
+    size = max(trunk.width, trunk.height)
+    apart = np.linalg.norm(a.points[_TRUNK, :2] - b.points[_TRUNK, :2], axis=1)
+    return float(apart.max()) <= _SAME_POSE * size
+
+
+def _trunk(pose: people.Pose) -> people.Box:
+    points = pose.points[_TRUNK, :2]
+    (x0, y0), (x1, y1) = points.min(axis=0), points.max(axis=0)
+    return people.Box(float(x0), float(y0), float(x1), float(y1))
 
 
 def still_shows(original: Image, output: Image, box: people.Box) -> bool:
