@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgressStep:
     """``done`` of ``total`` (None: nobody knows), and of what."""
 
     what: str
@@ -24,11 +24,13 @@ class Step:
     total: float | None = None
 
 
-_LISTENER: ContextVar[Callable[[Step], None] | None] = ContextVar("sfumato-progress", default=None)
+_LISTENER: ContextVar[Callable[[ProgressStep], None] | None] = ContextVar(
+    "sfumato-progress", default=None
+)
 
 
 @contextmanager
-def listening(hear: Callable[[Step], None]) -> Iterator[None]:
+def listening(hear: Callable[[ProgressStep], None]) -> Iterator[None]:
     """Within this block ``hear`` gets every step."""
     before = _LISTENER.set(hear)
     try:
@@ -41,7 +43,7 @@ def tell(what: str, done: float, total: float | None = None) -> None:
     """Say how far the work has come."""
     hear = _LISTENER.get()
     if hear is not None:
-        hear(Step(what, done, total))
+        hear(ProgressStep(what, done, total))
 
 
 def track(items: Iterable[Item], what: str, total: float | None = None) -> Iterator[Item]:
@@ -53,11 +55,11 @@ def track(items: Iterable[Item], what: str, total: float | None = None) -> Itera
         yield from items
         return
     try:
-        hear(Step(what, 0, total))
+        hear(ProgressStep(what, 0, total))
         for number, item in enumerate(items):
             _LISTENER.set(_Part(hear, what, number, total))
             yield item
-            hear(Step(what, number + 1, total))
+            hear(ProgressStep(what, number + 1, total))
     finally:
         _LISTENER.set(hear)
 
@@ -66,13 +68,13 @@ def track(items: Iterable[Item], what: str, total: float | None = None) -> Itera
 class _Part:
     """Hears what one item tells and passes it on as a share of the whole, which never goes back."""
 
-    hear: Callable[[Step], None]
+    hear: Callable[[ProgressStep], None]
     what: str
     number: int
     total: float | None
     share: float = 0.0
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: ProgressStep) -> None:
         if step.total:
             self.share = max(self.share, min(1.0, step.done / step.total))
-            self.hear(Step(self.what, self.number + self.share, self.total))
+            self.hear(ProgressStep(self.what, self.number + self.share, self.total))

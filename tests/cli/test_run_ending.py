@@ -15,7 +15,7 @@ from sfumato.cli._output import Bar, ending, not_safe
 from sfumato.jobs import name_list, names_of
 from sfumato.media import MediaError, VideoWriter
 from sfumato.privacy import Bounds, Gaussian, Guarantee, NoGuarantee
-from sfumato.progress import Step, listening, tell, track
+from sfumato.progress import ProgressStep, listening, tell, track
 
 TITLES = ("Done:", "Not safe:", "Next:")
 
@@ -129,7 +129,7 @@ def test_what_is_not_safe_is_said_of_every_promise() -> None:
 
 def test_nothing_is_told_without_a_listener_and_all_is_told_to_one() -> None:
     assert list(track([1, 2], "clips")) == [1, 2]
-    heard: list[Step] = []
+    heard: list[ProgressStep] = []
     with listening(heard.append):
         for _ in track("abc", "clips"):
             pass
@@ -139,7 +139,7 @@ def test_nothing_is_told_without_a_listener_and_all_is_told_to_one() -> None:
 
 
 def test_the_parts_of_an_item_are_shares_of_the_whole_and_never_go_back() -> None:
-    heard: list[Step] = []
+    heard: list[ProgressStep] = []
     with listening(heard.append):
         for _ in track(range(2), "clips"):
             for part in (1, 3, 2, 4):
@@ -148,34 +148,34 @@ def test_the_parts_of_an_item_are_shares_of_the_whole_and_never_go_back() -> Non
     assert [step.done for step in heard[:-1]] == [
         0, 0.25, 0.75, 0.75, 1.0, 1, 1.25, 1.75, 1.75, 2.0, 2,
     ]  # fmt: skip
-    assert heard[-1] == Step("page", 1, 1)
+    assert heard[-1] == ProgressStep("page", 1, 1)
 
 
 def test_a_loop_that_is_left_early_gives_the_listener_back() -> None:
-    heard: list[Step] = []
+    heard: list[ProgressStep] = []
     with listening(heard.append):
         steps = track(range(5), "clips")
         next(steps)
         steps.close()  # type: ignore[attr-defined]
         tell("page", 1, 2)
-    assert heard[-1] == Step("page", 1, 2)
+    assert heard[-1] == ProgressStep("page", 1, 2)
 
 
 def test_the_bar_shows_the_share_and_the_time_left_on_a_terminal() -> None:
     screen = io.StringIO()
     bar = Bar(Console(file=screen, force_terminal=True, width=80, color_system=None))
-    bar(Step("3/10 frames", 3, 10))
-    bar(Step("4/10 frames", 4, 10))
+    bar(ProgressStep("3/10 frames", 3, 10))
+    bar(ProgressStep("4/10 frames", 4, 10))
     bar.stop()
     assert "40%" in screen.getvalue()
     assert "left, 4/10 frames" in screen.getvalue()
-    Bar(None)(Step("frames", 1, 2))
+    Bar(None)(ProgressStep("frames", 1, 2))
 
 
 def test_a_protected_video_tells_every_frame_and_prints_nothing(run: Run, folder: Path) -> None:
     from sfumato import protect
 
-    heard: list[Step] = []
+    heard: list[ProgressStep] = []
     with listening(heard.append):
         protect.release(protect.make("edges", {}), folder / "anna.mkv", folder.parent / "out.mkv")
     assert heard[-1].done == heard[-1].total == 6

@@ -21,7 +21,7 @@ from sfumato.files import sha256
 from sfumato.jobs import Item, JobReport, Standing, dataset_items, run_job
 from sfumato.jobs._run import Start
 from sfumato.media import MediaError
-from sfumato.progress import Step, listening
+from sfumato.progress import ProgressStep, listening
 
 
 def sources(folder: Path, **content: str) -> list[Path]:
@@ -271,7 +271,7 @@ def test_two_jobs_on_one_folder_are_refused(tmp_path: Path) -> None:
 
 def test_whoever_listens_hears_counts_and_the_end(tmp_path: Path) -> None:
     items = sources(tmp_path / "in", a="fine:1", b="fine:2")
-    heard: list[Step] = []
+    heard: list[ProgressStep] = []
     with listening(heard.append):
         assert run(items, tmp_path / "out", progress=None).ok
     assert heard[0].done == 0

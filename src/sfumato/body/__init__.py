@@ -4,7 +4,7 @@ from sfumato.body._body import Body, BodyError, Mesh, Motion, SkinnedBody, rest_
 from sfumato.body._camera import Camera
 from sfumato.body._cast import CAST_SIZE, cast_of, load_bodies, people, save_bodies
 from sfumato.body._fit import Fit, fit, lifted, proportions
-from sfumato.body._person import Person, random_person
+from sfumato.body._person import VirtualPerson, random_person
 from sfumato.body._procedural import procedural_body
 from sfumato.body._render import Drawing, Light, draw, to_srgb
 from sfumato.body._skeleton import (
@@ -20,9 +20,37 @@ from sfumato.body._skeleton import (
 from sfumato.body._smpl import smpl_body
 
 __all__ = [
-    "CAST_SIZE", "INDEX", "JOINTS", "LAYOUTS", "MAIN", "PARENTS", "Body", "BodyError", "Camera",
-    "Drawing", "Fit", "Layout", "LayoutError", "Light", "Mesh", "Motion", "Person",
-    "SkinnedBody", "cast_of", "draw", "fit", "layout", "lifted", "load_bodies", "people",
-    "procedural_body", "proportions", "random_person", "rest_motion", "save_bodies",
-    "smpl_body", "stretched", "to_srgb",
+    "CAST_SIZE",
+    "INDEX",
+    "JOINTS",
+    "LAYOUTS",
+    "MAIN",
+    "PARENTS",
+    "Body",
+    "BodyError",
+    "Camera",
+    "Drawing",
+    "Fit",
+    "Layout",
+    "LayoutError",
+    "Light",
+    "Mesh",
+    "Motion",
+    "SkinnedBody",
+    "VirtualPerson",
+    "cast_of",
+    "draw",
+    "fit",
+    "layout",
+    "lifted",
+    "load_bodies",
+    "people",
+    "procedural_body",
+    "proportions",
+    "random_person",
+    "rest_motion",
+    "save_bodies",
+    "smpl_body",
+    "stretched",
+    "to_srgb",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from sfumato.body._body import SkinnedBody
 from sfumato.body._dress import Dressed, dress
-from sfumato.body._person import Person
+from sfumato.body._person import VirtualPerson
 from sfumato.body._skeleton import INDEX, JOINTS, Floats
 from sfumato.errors import MissingExtraError
 
@@ -78,8 +78,8 @@ class AnnyShop:
         self._owner = self._weights.argmax(1)
         self._weld = self._welded()
 
-    def body(self, person: Person, rng: np.random.Generator) -> SkinnedBody:
-        """A dressed body; ``rng`` draws what a Person does not say (face, proportions)."""
+    def body(self, person: VirtualPerson, rng: np.random.Generator) -> SkinnedBody:
+        """A dressed body; ``rng`` draws what a VirtualPerson does not say (face, proportions)."""
         surface = self._shape(person, rng)
         parts: list[Dressed] = list(dress(person, surface, self._parts()))
         vertices = np.concatenate([part.vertices for part in parts]).astype(np.float32)
@@ -96,7 +96,7 @@ class AnnyShop:
             traits=person.to_json(),
         )
 
-    def _shape(self, person: Person, rng: np.random.Generator) -> Surface:
+    def _shape(self, person: VirtualPerson, rng: np.random.Generator) -> Surface:
         race = rng.dirichlet([1, 1, 1])
         grown = 2 / 3 + np.clip((person.age - 25) / 65, 0, 1) / 3  # Anny: 2/3 is young, 1 is old
         coefficients = self._model.get_phenotype_blendshape_coefficients(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sfumato import store
 from sfumato.body._body import BodyError, SkinnedBody
-from sfumato.body._person import Person, random_person
+from sfumato.body._person import VirtualPerson, random_person
 from sfumato.body._procedural import procedural_body
 from sfumato.files import atomic_output
 
@@ -23,7 +23,7 @@ _FORMAT = 2  # counts changes of what is baked; an older file is baked anew
 Watch = Callable[[Iterable[int]], Iterable[int]]
 
 
-def people(seed: int = 0, count: int = CAST_SIZE) -> tuple[Person, ...]:
+def people(seed: int = 0, count: int = CAST_SIZE) -> tuple[VirtualPerson, ...]:
     """Who is in the cast: sexes alternate, ages, builds and skin tones are spread evenly."""
     rng = np.random.default_rng([seed, 32])
     ages = np.linspace(18, 78, count)[rng.permutation(count)]
@@ -36,7 +36,7 @@ def people(seed: int = 0, count: int = CAST_SIZE) -> tuple[Person, ...]:
         while person.sex != wanted or person.skin != tones[i]:
             person = random_person(rng)
         values = {**person.to_json(), "age": int(ages[i]), "build": float(builds[i])}
-        made.append(Person(**values))
+        made.append(VirtualPerson(**values))
     return tuple(made)
 
 

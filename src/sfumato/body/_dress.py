@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.body._body import vertex_normals
-from sfumato.body._person import CLOTHES_COLOURS, HAIR_COLOURS, SKIN_TONES, Person
+from sfumato.body._person import CLOTHES_COLOURS, HAIR_COLOURS, SKIN_TONES, VirtualPerson
 from sfumato.body._skeleton import INDEX, Floats
 
 Faces = npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ class Dressed:
     origin: Faces
 
 
-def dress(person: Person, surface: Shaped, parts: Mapping[str, Faces]) -> Iterator[Dressed]:
+def dress(person: VirtualPerson, surface: Shaped, parts: Mapping[str, Faces]) -> Iterator[Dressed]:
     """All surfaces of a person."""
     yield from _garments(person, surface, parts["tights"])
     yield _head_and_hands(person, surface, parts["skin"])
@@ -72,7 +72,7 @@ def _taken(
     )
 
 
-def _garments(person: Person, surface: Shaped, faces: Faces) -> Iterator[Dressed]:
+def _garments(person: VirtualPerson, surface: Shaped, faces: Faces) -> Iterator[Dressed]:
     centre = _quad_centres(surface.vertices, faces)
     arms = {side: [INDEX[f"{side}_{n}"] for n in ("shoulder", "elbow", "wrist")] for side in _SIDES}
     on_arm = {side: np.isin(surface.owner, arms[side]) for side in _SIDES}
@@ -111,7 +111,7 @@ def _quad_centres(vertices: Floats, faces: Faces) -> Floats:
 
 
 def _regions(
-    person: Person, surface: Shaped, points: Floats, arm: Mapping[str, npt.NDArray[np.bool_]]
+    person: VirtualPerson, surface: Shaped, points: Floats, arm: Mapping[str, npt.NDArray[np.bool_]]
 ) -> npt.NDArray[np.int64]:
     """Which garment covers each point of the tights; ``arm`` tells the points of either arm."""
     joints = surface.joints
@@ -134,7 +134,7 @@ def _regions(
     return region
 
 
-def _head_and_hands(person: Person, surface: Shaped, faces: Faces) -> Dressed:
+def _head_and_hands(person: VirtualPerson, surface: Shaped, faces: Faces) -> Dressed:
     points = surface.vertices
     skin, hair = np.array(SKIN_TONES[person.skin]), np.array(HAIR_COLOURS[person.hair])
     normals = vertex_normals(points.astype(np.float32), faces.astype(np.int32))
@@ -164,7 +164,9 @@ def _head_and_hands(person: Person, surface: Shaped, faces: Faces) -> Dressed:
     return _taken(surface, faces, colours, thick, normals)
 
 
-def _scalp(person: Person, points: Floats, eyes: Floats, half: float) -> npt.NDArray[np.bool_]:
+def _scalp(
+    person: VirtualPerson, points: Floats, eyes: Floats, half: float
+) -> npt.NDArray[np.bool_]:
     """Where hair grows: above a hairline that falls from the forehead to the nape."""
     if person.hair_style == "bald":
         return np.zeros(len(points), dtype=bool)
@@ -184,7 +186,7 @@ def _eyes(surface: Shaped, faces: Faces) -> Dressed:
     return _taken(surface, faces, colours, 0.0, normals)
 
 
-def _skirt(person: Person, surface: Shaped, faces: Faces) -> Dressed:
+def _skirt(person: VirtualPerson, surface: Shaped, faces: Faces) -> Dressed:
     points, joints = surface.vertices, surface.joints
     hip, knee = joints[INDEX["left_hip"], 1], joints[INDEX["left_knee"], 1]
     kept = faces[(points[faces][..., 1] > knee - 0.02 * hip).all(1)]
@@ -193,7 +195,7 @@ def _skirt(person: Person, surface: Shaped, faces: Faces) -> Dressed:
     return _taken(surface, kept, colours, 0.012, normals)
 
 
-def _long_hair(person: Person, surface: Shaped, faces: Faces) -> Dressed:
+def _long_hair(person: VirtualPerson, surface: Shaped, faces: Faces) -> Dressed:
     points = surface.vertices
     shoulder = surface.joints[INDEX["left_shoulder"], 1]
     eyes, half = surface.eyes.mean(0), abs(surface.eyes[0, 0])

@@ -46,7 +46,7 @@ CLOTHES_COLOURS: dict[str, Colour] = {
 
 
 @dataclass(frozen=True)
-class Person:
+class VirtualPerson:
     """A virtual person. ``build`` runs from -1 (slight) to 1 (heavy), ``skin`` from 0 to 5."""
 
     sex: str
@@ -67,7 +67,9 @@ class Person:
         return asdict(self)
 
 
-def random_person(rng: np.random.Generator, *, youngest: int = 18, oldest: int = 80) -> Person:
+def random_person(
+    rng: np.random.Generator, *, youngest: int = 18, oldest: int = 80
+) -> VirtualPerson:
     """Draw a person; every attribute is independent except height (of sex), hair (of age)."""
     sex = str(rng.choice(["female", "male"]))
     age = int(rng.integers(youngest, oldest + 1))
@@ -77,7 +79,7 @@ def random_person(rng: np.random.Generator, *, youngest: int = 18, oldest: int =
     styles = (0.25, 0.5, 0.25, 0.0) if sex == "female" else (0.76, 0.08, 0.04, 0.12)
     kinds = (0.55, 0.15, 0.3) if sex == "female" else (0.75, 0.25, 0.0)
     top, bottom = rng.choice(_unlike(SKIN_TONES[skin]), size=2, replace=False)
-    return Person(
+    return VirtualPerson(
         sex=sex,
         age=age,
         height=float(np.clip(rng.normal(mean, spread), 1.45, 2.0)),

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.body._body import SkinnedBody
-from sfumato.body._person import CLOTHES_COLOURS, HAIR_COLOURS, SKIN_TONES, Person
+from sfumato.body._person import CLOTHES_COLOURS, HAIR_COLOURS, SKIN_TONES, VirtualPerson
 from sfumato.body._skeleton import INDEX, JOINTS, Floats
 
 _ARM_ANGLE = np.deg2rad(40)  # below the horizontal at rest: half way between raised and hanging
@@ -16,7 +16,7 @@ _UP = np.array([0.0, 1.0, 0.0])
 Rgb = npt.NDArray[np.float64]
 
 
-def procedural_body(person: Person, *, detail: int = 1) -> SkinnedBody:
+def procedural_body(person: VirtualPerson, *, detail: int = 1) -> SkinnedBody:
     """The body of ``person``; ``detail`` multiplies the rings and sides of every part."""
     rest = rest_skeleton(person)
     made = _Maker(person, rest, detail)
@@ -30,7 +30,7 @@ def procedural_body(person: Person, *, detail: int = 1) -> SkinnedBody:
     return made.finish()
 
 
-def rest_skeleton(person: Person) -> npt.NDArray[np.float64]:
+def rest_skeleton(person: VirtualPerson) -> npt.NDArray[np.float64]:
     """Joint positions (24, 3) from the proportions of adults, as fractions of the height."""
     h = person.height
     broad = 0.108 if person.sex == "male" else 0.098
@@ -65,7 +65,7 @@ def rest_skeleton(person: Person) -> npt.NDArray[np.float64]:
 class _Maker:
     """Collects parts; each part is a closed tube of rings."""
 
-    def __init__(self, person: Person, rest: Floats, detail: int) -> None:
+    def __init__(self, person: VirtualPerson, rest: Floats, detail: int) -> None:
         self.person = person
         self.rest = rest
         self.detail = detail

@@ -85,7 +85,7 @@ def draw(
         np.full((height, width), np.inf, np.float32),
         np.full((height, width), NOBODY, np.int32),
     )
-    scene = Scene(meshes, camera)
+    scene = BodyScene(meshes, camera)
     box = scene.box
     if box is None:
         return blank
@@ -128,7 +128,7 @@ class _Hits:
     owner: npt.NDArray[np.int32]
 
 
-class Scene:
+class BodyScene:
     """Posed bodies in embree's tree, seen from one camera."""
 
     def __init__(self, meshes: Sequence[Mesh], camera: Camera) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.body._body import BodyError, SkinnedBody
-from sfumato.body._person import CLOTHES_COLOURS, HAIR_COLOURS, SKIN_TONES, Person
+from sfumato.body._person import CLOTHES_COLOURS, HAIR_COLOURS, SKIN_TONES, VirtualPerson
 from sfumato.body._skeleton import INDEX, JOINTS, Floats
 
 # the first 22 joints are the same in SMPL, SMPL-H and SMPL-X
@@ -29,7 +29,7 @@ _SPINE2, _SPINE3, _FEET = 6, 9, {"left": 10, "right": 11}
 
 
 def smpl_body(
-    file: str | os.PathLike[str], person: Person, *, betas: npt.ArrayLike = ()
+    file: str | os.PathLike[str], person: VirtualPerson, *, betas: npt.ArrayLike = ()
 ) -> SkinnedBody:
     """A body from a SMPL-H or SMPL-X ``.npz``; ``betas`` are shape coefficients."""
     fields = _read(Path(file))
@@ -105,7 +105,7 @@ def _joints(theirs: Floats, vertices: Floats) -> npt.NDArray[np.float64]:
     return rest
 
 
-def _coloured(person: Person, vertices: Floats, rest: Floats) -> npt.NDArray[np.float64]:
+def _coloured(person: VirtualPerson, vertices: Floats, rest: Floats) -> npt.NDArray[np.float64]:
     """Skin, shirt, trousers, shoes and hair by where a vertex lies at rest (T-pose)."""
     y, x = vertices[:, 1], np.abs(vertices[:, 0])
     colours = np.repeat(np.array([CLOTHES_COLOURS[person.top]]), len(vertices), 0)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from sfumato.privacy import Guarantee, NoGuarantee
-    from sfumato.progress import Step
+    from sfumato.progress import ProgressStep
 
 _NARROWEST, _USUAL_WIDTH = 20, 80
 
@@ -111,7 +111,7 @@ class Bar:
             self._progress.start()
         self._done = 0.0
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: ProgressStep) -> None:
         if self._progress is None:
             return
         if step.done < self._done:

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.body import Body, Camera, Mesh, Motion, Person, draw, to_srgb
+from sfumato.body import Body, Camera, Mesh, Motion, VirtualPerson, draw, to_srgb
 from sfumato.stage._room import Backdrop, Room, backdrop
 
 _SHADOW = 0.45  # how much of the light the person takes away
@@ -33,7 +33,7 @@ class Clip:
     camera: Camera
     action: str
     actor: str
-    person: Person
+    person: VirtualPerson
     room: Room
 
 
@@ -45,7 +45,7 @@ def film(
     *,
     action: str,
     actor: str,
-    person: Person,
+    person: VirtualPerson,
     samples: int = 3,
 ) -> Clip:
     """Draw every frame of a motion in a room."""

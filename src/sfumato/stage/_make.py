@@ -14,8 +14,8 @@ from sfumato.body import (
     INDEX,
     Camera,
     Motion,
-    Person,
     SkinnedBody,
+    VirtualPerson,
     fit,
     procedural_body,
     random_person,
@@ -39,7 +39,7 @@ class Actor:
     """A person with a style of moving."""
 
     name: str
-    person: Person
+    person: VirtualPerson
     vigour: float
     pace: float
 

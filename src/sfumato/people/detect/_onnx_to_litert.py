@@ -23,10 +23,10 @@ def convert(graph: Graph, size: tuple[int, int], outputs: Sequence[str]) -> byte
 
     Input is (1, height, width, 3), outputs are (1, rows, columns, channels) in the given order.
     """
-    return _Converter(graph, size, tuple(outputs)).model()
+    return _OnnxConverter(graph, size, tuple(outputs)).model()
 
 
-class _Converter(LiteRtBuilder):
+class _OnnxConverter(LiteRtBuilder):
     def __init__(self, graph: Graph, size: tuple[int, int], outputs: tuple[str, ...]) -> None:
         super().__init__()
         self._weights = graph.weights
@@ -146,10 +146,10 @@ class _Converter(LiteRtBuilder):
 
 
 _BUILD = {
-    "Conv": _Converter.convolution,
-    "ConvTranspose": _Converter.spreading,
-    "Add": _Converter.addition,
-    "Sigmoid": _Converter.sigmoid,
+    "Conv": _OnnxConverter.convolution,
+    "ConvTranspose": _OnnxConverter.spreading,
+    "Add": _OnnxConverter.addition,
+    "Sigmoid": _OnnxConverter.sigmoid,
 }
 
 

@@ -30,10 +30,10 @@ def convert(
     Input is (1, height, width, 3), outputs are (1, rows, columns, channels) in the given order.
     ``channels`` keeps only that many leading channels of an output that is a convolution.
     """
-    return _Converter(model, size, tuple(outputs), channels or {}).model()
+    return _TfjsConverter(model, size, tuple(outputs), channels or {}).model()
 
 
-class _Converter(LiteRtBuilder):
+class _TfjsConverter(LiteRtBuilder):
     def __init__(
         self,
         model: GraphModel,
@@ -185,27 +185,27 @@ class _Converter(LiteRtBuilder):
 
 
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-_BUILD: Mapping[str, Callable[[_Converter, Operation], None]] = {
-    "Placeholder": _Converter.picture,
-    "Cast": _Converter.unchanged,
-    "Identity": _Converter.unchanged,
-    "ExpandDims": _Converter.batch_of_one,
-    "Squeeze": _Converter.batch_of_one,
-    "Unpack": _Converter.batch_of_one,
-    "_FusedConv2D": _Converter.convolution,
-    "Conv2D": _Converter.convolution,
-    "FusedDepthwiseConv2dNative": _Converter.convolution,
-    "DepthwiseConv2dNative": _Converter.convolution,
-    "Add": _Converter.arithmetic,
-    "AddV2": _Converter.arithmetic,
-    "Sub": _Converter.arithmetic,
-    "Mul": _Converter.arithmetic,
-    "Relu": _Converter.activation,
-    "Relu6": _Converter.activation,
-    "Sigmoid": _Converter.activation,
-    "Mean": _Converter.mean,
-    "ConcatV2": _Converter.joined,
-    "ResizeBilinear": _Converter.resized,
+_BUILD: Mapping[str, Callable[[_TfjsConverter, Operation], None]] = {
+    "Placeholder": _TfjsConverter.picture,
+    "Cast": _TfjsConverter.unchanged,
+    "Identity": _TfjsConverter.unchanged,
+    "ExpandDims": _TfjsConverter.batch_of_one,
+    "Squeeze": _TfjsConverter.batch_of_one,
+    "Unpack": _TfjsConverter.batch_of_one,
+    "_FusedConv2D": _TfjsConverter.convolution,
+    "Conv2D": _TfjsConverter.convolution,
+    "FusedDepthwiseConv2dNative": _TfjsConverter.convolution,
+    "DepthwiseConv2dNative": _TfjsConverter.convolution,
+    "Add": _TfjsConverter.arithmetic,
+    "AddV2": _TfjsConverter.arithmetic,
+    "Sub": _TfjsConverter.arithmetic,
+    "Mul": _TfjsConverter.arithmetic,
+    "Relu": _TfjsConverter.activation,
+    "Relu6": _TfjsConverter.activation,
+    "Sigmoid": _TfjsConverter.activation,
+    "Mean": _TfjsConverter.mean,
+    "ConcatV2": _TfjsConverter.joined,
+    "ResizeBilinear": _TfjsConverter.resized,
 }
 # What these read beyond their first input is known when the model is built.
 _KNOWN_AFTER_FIRST = ("ResizeBilinear", "Mean", "ExpandDims")
