@@ -37,7 +37,7 @@ def peer_row(work: Path, clip: LabelledClip, source: Path, command: str) -> dict
     seconds = deface_seconds(command, source, work / "deface.mp4")
     used, start = _children() - used, deface_seconds(command, short, work / "deface-first.mp4")
     if isinstance(seconds, str) or isinstance(start, str):
-        return {"refused": str(seconds)}
+        return {"refused": "deface did not run: pass peer= with the command of deface 1.5."}
     return {
         "frames": ours["frames"],
         "ours": {"seconds": ours["seconds"], "start": begun["seconds"],
