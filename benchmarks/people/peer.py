@@ -28,6 +28,8 @@ _SHIFT = 3  # frames that the peer may have left out before
 def peer_row(work: Path, clip: LabelledClip, source: Path, command: str) -> dict[str, Any]:
     """Frames a second of both, as they come and without their start, and the peer's open heads."""
     work.mkdir(parents=True, exist_ok=True)
+    for former in (*work.glob("first.mp4"), *work.glob("deface*")):
+        former.unlink()  # of a run that was stopped
     short = first_frame(source, work / "first.mp4")
     ours = released(work, source.parent, source.name, "blur", DEFAULT)
     begun = released(work, work, short.name, "blur", DEFAULT)

@@ -76,6 +76,8 @@ def test_heads_of_the_peer_are_judged_on_the_frame_that_is_most_alike(
     assert [point["open"] for point in row["points"]] == [False, True] * 2
     assert row["frames"] == 10
     assert peer.rate(row, "ours") > 0
+    again = peer.peer_row(tmp_path / "work", *clip, str(command))
+    assert again["points"] == row["points"], "a run that was stopped goes on"
 
 
 def test_a_peer_that_is_not_there_is_told(
