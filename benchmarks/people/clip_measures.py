@@ -91,6 +91,8 @@ def pairs(source: Path, release: Path) -> Iterator[tuple[Image, Image]]:
     with open_video(source, tolerant=True) as one, open_video(release, tolerant=True) as other:
         try:
             for before, after in zip(one, other, strict=True):
+                if before.image.shape != after.image.shape:
+                    raise SfumatoError(f"Expected {release.name} to be as large as its original.")
                 yield before.image, after.image
         except ValueError as error:
             raise SfumatoError(f"Expected {release.name} to be as long as its original.") from error

