@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.harness.markdown import markdown
 from benchmarks.people.peer import rate
 
 Row = dict[str, Any]
@@ -14,16 +15,16 @@ _LONG = 3  # frames: a cover of nobody that stays longer is one too many
 _A_MINUTE = 60 * 30  # frames
 
 
-def page(result: Row) -> str:
-    lines = list(totals(result["clips"]))
-    shown = [f"`{result['label']}`:", ""]
+def tables(result: Row) -> dict[str, str]:
+    """Releases of this code, with those of earlier code above them where they were given."""
+    compared = [*result.get("before", []), result]
+    lines = [{"code": each["label"], **line} for each in compared for line in totals(each["clips"])]
+    notes_of = [f"- {each['label']}: {note}" for each in compared for note in notes(each)]
+    made = {"notes": "\n".join(notes_of)} if notes_of else {}
     if lines:
-        shown += [
-            f"| {' | '.join(lines[0])} |",
-            "| --- " * 3 + "| --: " * (len(lines[0]) - 3) + "|",
-        ]
-        shown += [f"| {' | '.join(line.values())} |" for line in lines]
-    return "\n".join([*shown, "", *(f"- {note}" for note in notes(result))]) + "\n"
+        shown = [list(line.values()) for line in lines]
+        made["clips"] = markdown(list(lines[0]), shown, left=4)
+    return made
 
 
 def totals(rows: Sequence[Row]) -> Iterator[dict[str, str]]:

@@ -8,6 +8,7 @@ goes on where it was. To compare two states of the code, run the table in both w
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -39,6 +40,7 @@ def run(
     data: str | None = None,
     work: str | None = None,
     label: str = "as it is",
+    before: str | None = None,
     methods: str = ",".join(METHODS),
     only: str | None = None,
     step: Count = 1,
@@ -51,7 +53,8 @@ def run(
 ) -> dict[str, Any]:
     """Every ``step``-th labelled clip below ``data`` whose name contains ``only``.
 
-    ``staged`` clips are made for the truth. ``codec`` also makes the files that users get and compares
+    ``before`` is the JSON of a run of earlier code, to be shown beside this one (``label`` tells them
+    apart). ``staged`` clips are made for the truth. ``codec`` also makes the files that users get and compares
     verdicts. ``peer`` is the command of deface in an environment of its own: speeds and open heads.
     ``sheets`` is a folder for one contact sheet a release. ``finished`` shows what former runs left
     in ``work``, without going on. ``quick`` takes two short clips.
@@ -61,6 +64,9 @@ def run(
         clips, staged = sorted(clips, key=lambda each: each[1].stat().st_size)[:2], min(staged, 1)
     parts, names = _Parts(work, label, finished), methods.split(",")
     result: dict[str, Any] = {"label": label, "labels": digest()}
+    if before is not None:
+        earlier = json.loads(Path(before).read_text(encoding="utf-8"))
+        result["before"] = [*earlier.pop("before", []), earlier]
     result["clips"] = list(_releases(parts, clips, names))
     if sheets is not None:
         _write_sheets(parts, clips, result["clips"], Path(sheets))
@@ -171,7 +177,10 @@ def _staged(parts: _Parts, methods: Sequence[str], clips: int) -> Iterator[Row]:
                 yield {"method": method, "clip": number, **row}
 
 
-def words(result: dict[str, Any]) -> Sequence[Any]:
+tables = _page.tables
+
+
+def terminal(result: dict[str, Any]) -> Sequence[Any]:
     lines = list(_page.totals(result["clips"]))
     head = lines[0] if lines else ("no clips: pass data=FOLDER",)
     table = Table(*head, box=None, pad_edge=False)

@@ -109,7 +109,7 @@ def test_a_refused_release_is_a_row_that_says_so(
     monkeypatch.setattr(protect, "release", refuse)
     result = table.run(**options(root, codec=True, sheets=str(root / "sheets")))
     assert result["clips"][0]["refused"] == "Expected a face."
-    assert "| 1 of 1 |" in page.page(result)
+    assert "| 1 of 1 |" in page.tables(result)["clips"]
     assert not (root / "sheets").exists()
 
 
@@ -146,3 +146,11 @@ def test_identity_switches_need_tracks_and_count_changes(
 
     monkeypatch.setattr(people, "find", find, raising=False)
     assert identity.identity_switches(clip, source) == {"compared": 2, "switches": 1}
+
+
+def test_earlier_code_stands_above_this_one(root: Path) -> None:
+    earlier = table.run(**options(root, label="earlier"))
+    (root / "earlier.json").write_text(json.dumps(earlier), encoding="utf-8")
+    result = table.run(**options(root, label="later", before=str(root / "earlier.json")))
+    rows = page.tables(result)["clips"].splitlines()[2:]
+    assert [row.split(" | ")[0].strip("| ") for row in rows] == ["earlier", "later"]
