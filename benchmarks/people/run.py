@@ -31,7 +31,6 @@ from benchmarks.people.staged_people import staged_row
 from sfumato.errors import SfumatoError
 from sfumato.settings import Count
 
-page = _page.page
 Clips = list[tuple[LabelledClip, Path]]
 
 
