@@ -89,7 +89,7 @@ def person(points: Any, confidence: Any = 0.8, box: Box = BOX) -> Person:
     return Person(0, box, here, head_of(here, box, None), "test", SHAPE)
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 1.0]))
 @settings(max_examples=40, deadline=None)
 def test_a_mask_is_never_smaller_than_the_geometry(seed: int, sees: float) -> None:
     """Whatever the network says of a crop: nothing, noise, or everything."""
