@@ -15,7 +15,7 @@ pytestmark = pytest.mark.models
 
 
 def test_staged_people_are_covered_and_hardly_more_than_they() -> None:
-    staging = stage.Staging(clips=2, actors=2, rooms=2, frames=13, width=320, height=240, seed=5)
+    staging = stage.Staging(clips=2, actors=2, rooms=2, frames=13, width=320, height=240)
     try:
         look = people.search()
     except (store.CacheError, store.DownloadError, store.OfflineError) as error:
@@ -29,6 +29,6 @@ def test_staged_people_are_covered_and_hardly_more_than_they() -> None:
                 covered.append((mask & truth).sum() / truth.sum())
                 area.append(mask.sum() / truth.sum())
     assert covered
-    assert np.mean(covered) >= 0.985
+    assert np.mean(covered) >= 0.995
     assert min(covered) > 0.9
-    assert np.mean(area) <= 1.5
+    assert np.mean(area) <= 1.45

@@ -23,7 +23,7 @@ _THRESHOLD = 0.4
 _MARGIN = 0.008  # of the box's longer side by which a mask is widened
 _FILLED = 0.3  # a mask that fills less of its box is not believed
 # where the network masks most of the body's core, its outline is believed more than capsules
-_CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.85, 0.6, 0.85
+_CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.85, 0.45, 0.8
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
 
 
