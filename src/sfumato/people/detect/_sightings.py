@@ -235,7 +235,7 @@ class Look:
 
     def _posed(self, image: Image, one: Sighting, poses: PoseEstimator) -> Sighting:
         """Somebody with a body and without joints, with those that a pose estimator sees there."""
-        if not one.body or one.joints[:, 2].any() or one.box.height < _SMALLEST_POSE:
+        if not one.body or one.faint or one.joints[:, 2].any() or one.box.height < _SMALLEST_POSE:
             return one
         nobody = np.zeros((33, 3), np.float32)
         place = Pose(nobody, nobody, nobody[:, 0], 1.0, None, 0, body_circle(one.joints, one.box))
