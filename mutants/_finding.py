@@ -1,4 +1,4 @@
-"""Mistakes in finding people and in bringing the models for it (301-306)."""
+"""Mistakes in finding people and in bringing the models for it (301-312)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from mutants._mutant import Mutant, Patch
 _NPM = "tests/store/test_store_npm.py"
 _PEOPLE = "tests/people/detect/test_person_detectors.py"
 _GRAPHS = "tests/people/detect/test_graph_models.py"
+_TRACKS = "tests/people/track/test_tracks.py"
+_ANATOMY = "tests/people/test_anatomy.py"
+_SIGHTINGS = "tests/people/detect/test_sightings.py"
+_OPEN = "tests/protect/hide/test_open_people.py"
 
 MUTANTS = (
     Mutant(
@@ -74,5 +78,77 @@ MUTANTS = (
             ),
         ),
         (f"{_GRAPHS}::test_weights_are_widened_and_never_changed",),
+    ),
+    Mutant(
+        "307",
+        "tracks: a face that nothing supports is carried on",
+        (
+            Patch(
+                "people/track/_tracks.py",
+                "        if alone and not whom.body:\n            return None\n",
+                "",
+            ),
+        ),
+        (f"{_TRACKS}::test_a_face_that_nothing_supports_covers_its_own_frame_alone",),
+    ),
+    Mutant(
+        "308",
+        "tracks: nobody is covered before the first sighting",
+        (
+            Patch(
+                "people/track/_tracks.py",
+                "most = self.hold if index > near else self.lookahead",
+                "most = self.hold if index > near else 0",
+            ),
+        ),
+        (f"{_TRACKS}::test_one_who_is_there_before_the_first_sighting_is_covered_before",),
+    ),
+    Mutant(
+        "309",
+        "tracks: the lost are held whatever the picture shows",
+        (
+            Patch(
+                "people/track/_tracks.py",
+                "            if followed is None:\n                return None\n            box = followed",
+                "            box = followed or whom.box",
+            ),
+        ),
+        (f"{_TRACKS}::test_one_who_is_lost_is_held_while_the_picture_shows_them_and_no_longer",),
+    ),
+    Mutant(
+        "310",
+        "masks: the network may say less than the joints",
+        (
+            Patch(
+                "people/track/_person_masks.py",
+                "    paint_floor(drawn, person, origin)\n",
+                "    if not drawn.any():\n        paint_floor(drawn, person, origin)\n",
+            ),
+        ),
+        (f"{_ANATOMY}::test_a_mask_is_never_smaller_than_the_geometry",),
+    ),
+    Mutant(
+        "311",
+        "looks: a face outside all bodies is dropped",
+        (
+            Patch(
+                "people/detect/_sightings.py",
+                "    for alone, names in left:\n",
+                "    for alone, names in left if not bodies else []:\n",
+            ),
+        ),
+        (f"{_SIGHTINGS}::test_a_face_in_a_body_belongs_to_it_and_one_outside_is_somebody",),
+    ),
+    Mutant(
+        "312",
+        "check: a place with the same colours counts as covered",
+        (
+            Patch(
+                "protect/hide/_residual_faces.py",
+                ">= _SAME_STRUCTURE",
+                ">= 2 * _SAME_STRUCTURE",
+            ),
+        ),
+        (f"{_OPEN}::test_only_what_looks_as_before_is_open",),
     ),
 )

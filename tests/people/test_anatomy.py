@@ -89,7 +89,7 @@ def person(points: Any, confidence: Any = 0.8, box: Box = BOX) -> Person:
     return Person(0, box, here, head_of(here, box, None), "test", SHAPE)
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 1.0]))
 @settings(max_examples=40, deadline=None)
 def test_a_mask_is_never_smaller_than_the_geometry(seed: int, sees: float) -> None:
     """Whatever the network says of a crop: nothing, noise, or everything."""
@@ -102,14 +102,18 @@ def test_a_mask_is_never_smaller_than_the_geometry(seed: int, sees: float) -> No
 
     somebody = person(points, confidence)
     made = masked(somebody, np.zeros((*SHAPE, 3), np.uint8), network)
+    radius, head = head_radius(somebody.joints, BOX), somebody.head
+    assert head is not None
+    blind = (
+        sees == 0.0
+    )  # then capsules and head are whole; where the body is seen, they are slimmer
     floor = np.zeros(SHAPE, np.uint8)
-    paint_body(floor, somebody.joints, somebody.head, head_radius(somebody.joints, BOX), (0, 0))
+    paint_body(floor, somebody.joints, head.scale(0.8), (1.0 if blind else 0.45) * radius, (0, 0))
     window = np.zeros(SHAPE, bool)
     assert made.window is not None
     window[made.window] = True
     assert not (floor.astype(bool) & window & ~made.mask).any()
-    assert somebody.head is not None
-    assert made.mask[ellipse(somebody.head, SHAPE)].all()
+    assert made.mask[ellipse(head if blind else head.scale(0.8), SHAPE)].all()
 
 
 def test_capsules_hold_limbs_and_leave_the_floor() -> None:

@@ -24,13 +24,13 @@ _EARS, _HAIR = 0.12, 0.12  # of a face's sides, on either side and above
 _MUCH_LARGER = 1.25  # a head by its joints is at most so much larger than by its face
 _UP = 0.15  # hair: the middle of a head lies above that of eyes, ears and nose
 _LIMBS = (  # pairs of joints, half width, and how far the limb goes on beyond the second one
-    *((a, a + 2, 0.75, 0.0) for a in (5, 6)),  # upper arms
-    *((a, a + 2, 0.65, 1.1) for a in (7, 8)),  # forearms and hands
-    *((a, a + 2, 1.0, 0.0) for a in (11, 12)),  # thighs
-    *((a, a + 2, 0.75, 0.4) for a in (13, 14)),  # shins and feet
+    *((a, a + 2, 0.6, 0.0) for a in (5, 6)),  # upper arms
+    *((a, a + 2, 0.5, 1.0) for a in (7, 8)),  # forearms and hands
+    *((a, a + 2, 0.85, 0.0) for a in (11, 12)),  # thighs
+    *((a, a + 2, 0.65, 0.4) for a in (13, 14)),  # shins and feet
 )
-_TRUNK = 0.8
-_NECK = 0.8
+_TRUNK = 0.7
+_NECK = 0.7
 _FOOT = 0.9
 
 
@@ -178,7 +178,7 @@ def _ratio(a: Joints, b: Joints, length: float) -> float:
 
 def _capsule(drawn: npt.NDArray[np.uint8], a: Joints, b: Joints, half: float) -> None:
     ends = [(round(float(x)), round(float(y))) for x, y in (a, b)]
-    # joints of small people are a pixel off
-    cv2.line(drawn, ends[0], ends[1], (1,), max(1, round(2 * half + 2)))
+    # joints of small people are half a pixel off
+    cv2.line(drawn, ends[0], ends[1], (1,), max(1, round(2 * half + 1)))
     for end in ends:
-        cv2.circle(drawn, end, round(half + 1), (1,), -1)
+        cv2.circle(drawn, end, max(1, round(half + 0.5)), (1,), -1)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from sfumato.media import VideoWriter
-from sfumato.people import Box, Pose
+from sfumato.people import Box, Look, Pose
+from sfumato.protect.hide import _residual_faces
 from sfumato.protect.hide._residual_faces import people_left, still_shows
 
 BOX = Box(20, 10, 60, 70)
@@ -62,10 +63,20 @@ class Always:
         return (Pose(points, points, np.ones(33, np.float32), 0.9),)
 
 
-def test_open_people_are_named_by_frame(tmp_path: Path) -> None:
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_open_people_are_named_by_frame_if_a_second_look_confirms_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirmed: bool
+) -> None:
+    class Body:
+        name, device = "body", "test"
+
+        def detect(self, image: Any) -> list[Box]:
+            return [Box(0, 0, image.shape[1], image.shape[0], 0.9)] if confirmed else []
+
+    monkeypatch.setattr(_residual_faces, "_search", lambda: Look([Body()], []))
     for name, hidden in (("in.mkv", ()), ("out.mkv", (0, 1, 2, 3, 4))):
         with VideoWriter(tmp_path / name, rate=25, size=(96, 80), codec="ffv1") as writer:
             for number in range(9):
                 writer.write(covered("flat") if number in hidden else room())
     left = people_left(tmp_path / "in.mkv", tmp_path / "out.mkv", second=Always(), every=2)
-    assert [number for number, _ in left] == [6, 8]
+    assert [number for number, _ in left] == ([6, 8] if confirmed else [])

@@ -24,7 +24,7 @@ _PART, _SURE_PART = (
     0.35,
 )  # a box that lies inside another by so much is a part of it, unless sure
 _LOW_IN_BODY = 0.6  # a face lies in the upper part of an upright body
-_SURE_FACE, _GIANT = 0.5, 0.6
+_SURE_FACE, _GIANT = 0.5, 0.35
 _SMALLEST_POSE = 40  # pixels: joints of smaller people say nothing
 # the 17 joints of COCO among the 33 landmarks of BlazePose
 _COCO = [0, 2, 5, 7, 8, 11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
@@ -235,7 +235,7 @@ class Look:
 
     def _posed(self, image: Image, one: Sighting, poses: PoseEstimator) -> Sighting:
         """Somebody with a body and without joints, with those that a pose estimator sees there."""
-        if not one.body or one.joints[:, 2].any() or one.box.height < _SMALLEST_POSE:
+        if not one.body or one.faint or one.joints[:, 2].any() or one.box.height < _SMALLEST_POSE:
             return one
         nobody = np.zeros((33, 3), np.float32)
         place = Pose(nobody, nobody, nobody[:, 0], 1.0, None, 0, body_circle(one.joints, one.box))

@@ -18,11 +18,23 @@ Probabilities = npt.NDArray[np.float32]
 Segment = Callable[[Image], Probabilities]
 
 _ROOM = 0.15  # of a box's sides around it that the network sees too
-_LIMIT = 0.06  # of a box's sides beyond it that a mask may reach: hands, hair
+_LIMIT = 0.04  # of a box's sides beyond it that a mask may reach: hands, hair
 _THRESHOLD = 0.4
-_MARGIN = 0.012  # of the box's longer side by which a mask is widened
+_MARGIN = 0.008  # of the box's longer side by which a mask is widened
 _FILLED = 0.3  # a mask that fills less of its box is not believed
+# where the network masks most of the body's core, its outline is believed more than capsules
+_CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.85, 0.45, 0.8
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
+
+
+def paint_floor(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[float, float]) -> None:
+    """The least that is covered: capsules and head, slimmer where the network saw the body itself."""
+    radius = head_radius(person.joints, person.box)
+    core = np.zeros_like(drawn)
+    paint_body(core, person.joints, None, _CORE * radius, origin)
+    seen = core.any() and float(drawn[core > 0].mean()) >= _AGREED
+    head = person.head if person.head is None or not seen else person.head.scale(_SLIM_HEAD)
+    paint_body(drawn, person.joints, head, radius * (_SLIM if seen else 1.0), origin)
 
 
 def masked(person: Person, image: Image, segment: Segment) -> Person:
@@ -55,7 +67,7 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
             drawn = np.asarray(cv2.dilate(drawn, kernel), np.uint8)
     else:
         drawn[person.box.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])] = 1
-    paint_body(drawn, person.joints, person.head, head_radius(person.joints, person.box), origin)
+    paint_floor(drawn, person, origin)
     inner = person.box.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
     part = drawn[inner]
     if not part.size or float(part.mean()) < _FILLED:

@@ -6,7 +6,8 @@ detectors agree, or one is sure) or after its second one. Of a believed track,
 - between two sightings box, joints and head are interpolated (*bridged*);
 - beyond them the person is followed by what the picture shows there, and covered (*held*) as long as
   that is found again: at most ``hold`` frames after the last sighting, ``lookahead`` before the first;
-- without that, a few frames are held all the same: as many as lie between two looks, and two more.
+- without that, and where no sighting was solid (a pattern of the floor stays where it is), a few frames
+  are held all the same: as many as lie between two looks, and two more.
 
 A body that was seen once by one doubtful detector is held until the neighbouring looks; a face that no
 body and no second look or detector supports covers its own frame and no more. A head's size is
@@ -54,6 +55,7 @@ class _Track:
     last: int
     believed: bool
     count: int = 1
+    solid: int = 0  # sightings that would be believed alone
     velocity: tuple[float, float] = (0.0, 0.0)
     followed: dict[int, Box | None] = field(default_factory=dict)  # beyond the sightings
 
@@ -70,6 +72,7 @@ class _Track:
         self.velocity, self.last = (vx, vy), index
         self.sightings[index] = found
         self.believed, self.count = True, self.count + 1
+        self.solid += found.solid and found.body
         self.followed = {i: box for i, box in self.followed.items() if i < self.first}
 
     def expected(self, index: int) -> list[Box]:
@@ -154,6 +157,7 @@ class PersonTracker:
 
     def _begin(self, one: Sighting) -> None:
         track = _Track(self._numbers, {self._newest: one}, self._newest, self._newest, one.solid)
+        track.solid = one.solid and one.body
         self._tracks.append(track)
         self._numbers += 1
         self._extend_back(track)
@@ -226,7 +230,7 @@ class PersonTracker:
         most = self.hold if index > near else self.lookahead
         if away <= blind:
             box = self._followed(track, near, index) or self._coasted(track, near, index)
-        elif alone or away > min(most, _WORTH * track.count):
+        elif not track.solid or away > min(most, _WORTH * track.count):
             return None
         else:
             followed = self._followed(track, near, index)

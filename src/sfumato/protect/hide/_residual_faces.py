@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import cache
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from sfumato.protect.hide._region import face_detector
 _SAME_PLACE, _PART = 0.3, 0.5
 _MUCH, _INSIDE = 5.0, 0.9
 _CORE, _CODEC_NOISE = 0.8, 4.0
+_AROUND, _SMALLEST = 1.3, 16  # sides of a pose and pixels of the part that is looked at again
 _SAME_POSE = 0.3  # of the trunk
 _TRUNK = [11, 12, 23, 24]  # shoulders and hips among the landmarks
 _SAME_STRUCTURE, _FAINT, _PLAIN = 0.6, 0.4, 0.5
@@ -92,8 +94,26 @@ def people_left(
             if found:  # in covers and around them estimators see people who never were
                 there = second.estimate(original, tuple(found), True)
                 found = [pose for pose in found if any(_same_pose(pose, one) for one in there)]
-            if found:
-                yield number, [pose.box for pose in found]
+            boxes = [box for pose in found for box in _confirmed(original, pose)]
+            if boxes:
+                yield number, boxes
+
+
+def _confirmed(original: Image, pose: people.Pose) -> list[people.Box]:
+    """Who is found in that part of the original alone: estimators see people in floors and walls."""
+    height, width = original.shape[:2]
+    rows, columns = pose.box.scale(_AROUND).pixels(width, height)
+    part = np.ascontiguousarray(original[rows, columns])
+    if min(part.shape[:2]) < _SMALLEST:
+        return []
+    trunk = _trunk(pose)
+    bodies = [one.box.shift(columns.start, rows.start) for one in _search()(part) if one.body]
+    return [box for box in bodies if box.covers(trunk) > _PART]
+
+
+@cache
+def _search() -> people.Look:
+    return people.search()
 
 
 def _credible_pose(pose: people.Pose) -> bool:
