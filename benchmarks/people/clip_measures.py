@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,22 @@ def judged_points(
         for part in parts
         if person.counted and (point := getattr(person, part)) is not None
     ]  # fmt: skip
+
+
+def counted(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Points as they are published: how many of each part there are, and the open ones."""
+    return {
+        "points": {
+            part: {"all": len(mine), "hard": sum(point["hard"] for point in mine)}
+            for part in WHOLE
+            if (mine := [point for point in points if point["part"] == part])
+        },
+        "open": [
+            {name: value for name, value in point.items() if name != "open"}
+            for point in points
+            if point["open"]
+        ],
+    }
 
 
 def default_codec(

