@@ -140,6 +140,7 @@ def release(
                 outputs=tuple(Output.of(path) for path in (made, *_staged(made, sidecars))),
                 settings=method.settings | {"codec": how.codec, "keep_audio": how.keep_audio},
                 detectors=tuple(f"{name} on {device}" for name, device in method.detectors_used),
+                reviews=(),
                 versions=_versions(method, is_picture),
             )
             card.write(made)
