@@ -584,7 +584,7 @@ MUTANTS += (
         (
             Patch(
                 "protect/_release.py",
-                "return replace(promise, public=(*promise.public, kept))",
+                "return replace(promise, public=(*promise.public, kept, *copies))",
                 "return promise",
             ),
         ),
@@ -611,7 +611,7 @@ MUTANTS += (
     Mutant(
         "186",
         "the same recording in another container is another recording",
-        (Patch("jobs/_manifest.py", "for known in (digest, content):", "for known in (digest,):"),),
+        (Patch("jobs/_manifest.py", "self._contents.get(digest), content):", "):"),),
         (_EQUAL,),
     ),
     Mutant(
@@ -726,7 +726,7 @@ MUTANTS += (
     Mutant(
         "198",
         "a folder agrees although no card speaks for one of its files",
-        (Patch("privacy/_verify.py", 'problems[name] = "No card speaks for it."', "pass"),),
+        (Patch("privacy/_verify.py", "problems[name] = _uncovered(path)", "pass"),),
         (
             "tests/cli/test_cards_in_verbs.py::"
             "test_a_folder_does_not_agree_if_one_file_of_it_does_not",
@@ -841,5 +841,49 @@ MUTANTS += (
         "an empty argument means this folder",
         (Patch("cli/main.py", "        _refuse_empty_words(sys.argv[1:])\n", ""),),
         (f"{_INPUT}::test_an_empty_argument_does_not_mean_this_folder",),
+    ),
+    Mutant(
+        "240",
+        "a copy in another container is paid for again by every run",
+        (
+            Patch(
+                "jobs/_run.py",
+                "                self.manifest.note_content(digest, entry.content)\n",
+                "                pass\n",
+            ),
+        ),
+        (
+            "tests/jobs/test_folder_jobs.py::test_the_same_recording_in_another_file_is_not_paid_for_again",
+        ),
+    ),
+    Mutant(
+        "241",
+        "the ledger is spent before a name is found that no card may hold",
+        (
+            Patch(
+                "protect/_release.py",
+                "    if character := control_character(target.name):",
+                "    if (character := control_character(target.name)) and not source.exists():",
+            ),
+        ),
+        (f"{_RELEASE}::test_nothing_is_spent_on_what_is_known_to_fail",),
+    ),
+    Mutant(
+        "242",
+        "the card does not say that copies within a folder show",
+        (Patch("protect/_release.py", "(_PUBLIC_COPIES,) if how.of_folder else ()", "()"),),
+        (f"{_RELEASE}::test_finished_items_of_a_folder_are_never_drawn_again_under_one_entry",),
+    ),
+    Mutant(
+        "243",
+        "a name that leads to the original by a hard link is another file",
+        (
+            Patch(
+                "files.py",
+                "    return identity is not None and any(_identity(each) == identity for each in above)",
+                "    return identity is not None and False",
+            ),
+        ),
+        ("tests/test_files.py::test_one_file_under_any_of_its_names_is_within_its_folder",),
     ),
 )

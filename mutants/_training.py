@@ -55,7 +55,7 @@ MUTANTS = (
         (
             Patch(
                 "learn/_plan.py",
-                "return self.noise_multiplier * self.clip_norm if self.is_private else 0.0",
+                "return self.noise_multiplier * self.contribution_bound if self.is_private else 0.0",
                 "return self.noise_multiplier if self.is_private else 0.0",
             ),
         ),
@@ -704,8 +704,8 @@ MUTANTS = (
         (
             Patch(
                 "learn/engine/_clipped.py",
-                "        take_the_loop(model, loss, rows, parameters, speed.route)\n",
-                "        pass\n",
+                "    take_the_loop(model, loss, rows, parameters, speed.route, why)\n    return True\n",
+                "    return True\n",
             ),
         ),
         (f"{_REAL}::test_what_rounds_otherwise_in_a_batch_goes_one_record_at_a_time",),
@@ -862,8 +862,8 @@ MUTANTS = (
         (
             Patch(
                 "learn/_plan.py",
-                "longest = self.clip_norm * (1 + ROUNDING_OF_CLIPPED)",
-                "longest = self.clip_norm",
+                "return self.clip_norm * (1 + ROUNDING_OF_CLIPPED)",
+                "return self.clip_norm",
             ),
         ),
         (f"{_STEP}::test_noise_is_measured_against_what_rounding_lets_a_record_add",),

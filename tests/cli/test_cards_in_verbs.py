@@ -13,7 +13,16 @@ from typer.testing import CliRunner
 from sfumato.cli.audit import app as audit
 from sfumato.cli.report import app as report
 from sfumato.cli.verify import app as verify
-from sfumato.privacy import Bounds, Card, CardError, Gaussian, Guarantee, Output, card_path
+from sfumato.privacy import (
+    PRIVATE_NOTE,
+    Bounds,
+    Card,
+    CardError,
+    Gaussian,
+    Guarantee,
+    Output,
+    card_path,
+)
 
 RUNNER = CliRunner()
 VERBS: dict[str, Any] = {
@@ -136,6 +145,16 @@ def test_a_folder_agrees_if_every_file_of_it_has_a_card(
         assert (told["ok"], told["agree"], told["problems"]) == (True, True, [])
         assert sorted(each["outputs"][0] for each in told["cards"]) == ["a.mp4", "b.png", "c.mp4"]
     assert "All 3 outputs and their 3 cards agree." in RUNNER.invoke(verify, ["."]).output
+
+
+def test_a_folder_says_of_what_lies_in_it_what_it_is(released: Path) -> None:
+    (released / "a.mp4.audit.json").write_text("{}")
+    (released / "nice.png").write_bytes(b"pixels " + PRIVATE_NOTE.encode())
+    told = json.loads(RUNNER.invoke(verify, [str(released), "--json"]).stdout)
+    reasons = {each["name"]: each["reason"] for each in told["problems"]}
+    assert "audit" in reasons["a.mp4.audit.json"]
+    assert "private preview" in reasons["nice.png"]
+    assert "of their own outputs" in RUNNER.invoke(verify, [str(released)]).output
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_the_real_lsp_crops_show_their_joints(real_data):
         crop, source = crops[index], records[index]
         assert crop.x.shape == (128, 96, 3)
         assert crop.y[:, 2].sum() == 14  # the box holds every joint
-        matrix = data.Crop(crop.attributes["crop"][0], (128, 96))
+        matrix = data.CropTransform(crop.attributes["crop"][0], (128, 96))
         assert np.allclose(matrix.back(crop.y[:, :2]), source.y[0, :, :2], atol=0.01)
 
 
@@ -194,7 +194,7 @@ def test_a_crop_carries_pixels_and_joints_together():
     places = [(60.0, 30.0), (140.0, 70.0), (100.0, 50.0)]
     for x, y in places:
         picture[int(y) - 2 : int(y) + 3, int(x) - 2 : int(x) + 3] = 255
-    crop = data.Crop.around((50, 20, 100, 60), (64, 96))
+    crop = data.CropTransform.around((50, 20, 100, 60), (64, 96))
     joints = np.array([[*place, 1.0] for place in places] + [[199.0, 99.0, 1.0]], np.float32)
     pixels, moved = crop.picture(picture), crop.joints(joints)
     for x, y, weight in moved[:3]:
@@ -204,7 +204,7 @@ def test_a_crop_carries_pixels_and_joints_together():
     seen, mirrored = data.mirrored(pixels, moved[None, :2].repeat(7, 1), "lsp")
     assert seen[round(float(mirrored[0, 0, 1])), round(float(mirrored[0, 0, 0])), 0] > 100
     with pytest.raises(RecordsError, match="box with a size"):
-        data.Crop.around((0, 0, 0, 5), (64, 96))
+        data.CropTransform.around((0, 0, 0, 5), (64, 96))
 
 
 def test_mirroring_swaps_left_and_right():

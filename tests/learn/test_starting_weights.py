@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,15 @@ from sfumato.learn import (
     run_job,
 )
 from sfumato.learn.config._from_config import starting_weights
-from sfumato.privacy import Composed, Guarantee, NoGuarantee, card_path, epsilon_of, read_card
+from sfumato.privacy import (
+    Composed,
+    Guarantee,
+    NoGuarantee,
+    Output,
+    card_path,
+    epsilon_of,
+    read_card,
+)
 
 UNSEEN = "the starting weights saw none of these records"
 SETTINGS: dict[str, Any] = {
@@ -163,7 +172,7 @@ def test_a_card_alone_counts_where_the_file_says_nothing(runs: Runs) -> None:
     first = runs.train("first")
     old = runs.folder / "old.safetensors"
     save_file(load_file(runs.weights("first")), old)
-    read_card(runs.weights("first")).for_outputs(old).write(old)
+    replace(read_card(runs.weights("first")), outputs=(Output.of(old),)).write(old)
     promise = runs.train("both", old)
     assert promise.epsilon == pytest.approx(composed(first, first), rel=1e-9)
 

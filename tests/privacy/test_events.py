@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -36,6 +37,15 @@ from sfumato.privacy import (
     true_positive_bound,
 )
 
+
+def forget() -> None:
+    """What the accountant remembers of events and terms that equal these."""
+    for name, module in list(sys.modules.items()):
+        for member in vars(module).values() if name.startswith("sfumato.privacy") else ():
+            if hasattr(member, "cache_clear"):
+                member.cache_clear()
+
+
 TYPES = (np.float16, np.float32, np.longdouble, Fraction)
 
 
@@ -56,13 +66,14 @@ def events(kind: type) -> list[Event]:
 @pytest.mark.parametrize("number", range(7))
 def test_the_type_of_a_number_changes_nothing(kind, number):
     """Half precision once gave epsilon 0, and 0 for the plain event that equals it from then on."""
-    odd = epsilon_of(events(kind)[number], 1e-3, "replace")
-    assert odd == epsilon_of(events(float)[number], 1e-3, "replace")
+    forget()
+    true = epsilon_of(events(float)[number], 1e-3, "replace")
+    forget()
+    with np.errstate(over="ignore"):
+        assert epsilon_of(events(kind)[number], 1e-3, "replace") == true
+    assert epsilon_of(events(float)[number], 1e-3, "replace") == true
     again = event_from_json(json.loads(json.dumps(events(kind)[number].to_json())))
     assert again == events(float)[number]
-    # in another order: what is remembered for one is true for the other
-    changed = Composed((events(float)[number], Gaussian(97.0 + TYPES.index(kind))))
-    assert epsilon_of(changed, 1e-3, "replace") >= odd * (1 - 1e-6)
 
 
 def test_whole_numbers_of_any_type_are_counted():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
@@ -144,8 +145,26 @@ def test_methods_of_data_sets_are_known_without_importing_them() -> None:
         assert method.summary
         assert method.provides
         assert method.settings_schema().model_fields
-    with pytest.raises(ProtectError, match="method out of"):
-        protect.get("pass")
+    with pytest.raises(ProtectError, match="for recordings, got pass"):
+        protect.make("pass+edges", {})
+    with pytest.raises(ProtectError, match="for data sets, got blur"):
+        protect.get_dataset_method("blur")
+    with pytest.raises(ProtectError, match=r"method out of .*edges.*pass-ldp"):
+        protect.get("nothing")
+
+
+def test_the_list_of_methods_has_both_kinds() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sfumato", "methods", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    listed = {each["name"]: each for each in json.loads(done.stdout)["methods"]}
+    assert sorted(listed) == sorted([*protect.names(), *protect.dataset_methods()])
+    assert "epsilon" in listed["pass-ldp"]["settings"]
+    assert "epsilon" not in listed["pass"]["settings"]
+    assert all(each["summary"] and each["provides"] for each in listed.values())
 
 
 CARDS = sorted((Path(__file__).parent / "cards_written_before").glob("*.card.json"))

@@ -443,6 +443,9 @@ def test_finished_items_of_a_folder_are_never_drawn_again_under_one_entry(tmp_pa
 
     assert again().failed == 1
     (drawn,) = out.glob("*.mp4")
+    promise = read_card(drawn).promise
+    assert isinstance(promise, Guarantee)
+    assert any("one and the same" in each for each in promise.public)  # copies show
     (folder / "copy.mp4").write_bytes((folder / "a.mp4").read_bytes())
     with open_video(folder / "a.mp4") as video:
         remuxed = [(frame.image, frame.time) for frame in video]

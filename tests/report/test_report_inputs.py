@@ -18,7 +18,14 @@ from sfumato.media import write_image
 from sfumato.privacy import PRIVATE_NOTE, Card, Output, read_card
 from sfumato.privacy._paths import WITHHELD, without_paths
 from sfumato.privacy._signature import make_key, sign
-from sfumato.report import PictureError, ReportError, VerdictError, collect, parse_verdict
+from sfumato.report import (
+    PictureError,
+    ReportError,
+    VerdictError,
+    collect,
+    parse_verdict,
+    write_report,
+)
 from sfumato.report._page import standing
 from sfumato.report._pictures import named_as_original, read_picture
 
@@ -199,6 +206,8 @@ def test_a_forged_card_vouches_for_no_picture(run: Path, tmp_path: Path) -> None
     card = json.loads(path.read_text())
     path.write_text(json.dumps(card | {"done": "Everybody was hidden."}))
     assert not collect([run / "sheet.png"]).pictures[0].vouched
+    counts = write_report([run / "sheet.png"], tmp_path / "r.html").summary()
+    assert (counts["forged"], counts["proven"]) == (1, 0)
 
 
 def test_recordings_without_a_card_are_counted(run: Path, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def _in_parts(
 ) -> Dataset:
     """A data set whose authors say what is for training and what for testing."""
     whole, cut = _joined(parts), len(parts[0])
-    return Dataset(layout, whole, range(cut), range(cut, len(whole)), write_file)
+    return Dataset(layout, whole, range(cut), range(cut, len(whole)), write_file=write_file)
 
 
 def _read_audio(folder: Path) -> Dataset:
@@ -147,7 +147,7 @@ def _read_utkface(folder: Path) -> Dataset:
     train, test = order[order % 5 != 0].tolist(), order[order % 5 == 0].tolist()
     return Dataset(
         "UTKFace", featured(faces), train, test,
-        lambda index, path: write_pixels(faces[index].x, path),
+        write_file=lambda index, path: write_pixels(faces[index].x, path),
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ _EVERY = 16
 
 @dataclass(frozen=True)
 class PassTraining:
-    """Knobs of the optimisation. None of them changes what is promised.
+    """Settings of the optimisation. None of them changes what is promised.
 
     ``start_temperature`` and ``start_mu`` begin with soft rows, so that every sample sees many
     donors, and reach the real temperature and mu after ``anneal`` of the steps; rows that start

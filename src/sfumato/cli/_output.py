@@ -68,18 +68,18 @@ def ending(done: str, not_safe: str, then: str) -> list[str]:
 
 
 def not_safe(promise: Guarantee | NoGuarantee) -> str:
-    """What a promise leaves open, in one line; all of it stands on the card."""
+    """What a promise leaves open; what it assumes and allows an attacker stands on the card."""
     from sfumato.privacy import NoGuarantee, format_epsilon
 
     if isinstance(promise, NoGuarantee):
         return f"nothing is proven. {promise.reason}"
     seeded = "" if promise.is_private else "NOT PRIVATE, the noise came from a seed; "
-    proven = (
-        f"{seeded}whatever goes beyond epsilon {format_epsilon(promise.epsilon)} for "
+    beyond = (
+        f"{seeded}what goes beyond epsilon {format_epsilon(promise.epsilon)} for "
         f"{promise.unit.sentence} (delta {promise.delta:g}, relation {promise.relation.value}, "
-        f"accountant {promise.accountant})"
+        f"accountant {promise.accountant}, {promise.mechanism})"
     )
-    return proven + ("; " + promise.not_covered[0] if promise.not_covered else "") + "."
+    return f"{'; '.join((beyond, *promise.not_covered))}."
 
 
 def say(sentence: str) -> None:

@@ -38,6 +38,7 @@ def report(
         f"[red]{counts[key]} {words}[/]"
         for key, words in (
             ("changed", "release(s) changed since their card was written."),
+            ("forged", "card(s) bear a signature that does not fit: changed after signing."),
             ("refuted", "promise(s) refuted by an audit."),
             ("leaking", "attack(s) did better than guessing."),
             ("unjudged", "attack(s) could not be judged."),

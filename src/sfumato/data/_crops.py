@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.data._joints import Joints, mirror_order
-from sfumato.data._records import Record, Records, RecordsError
+from sfumato.data._records import IterableRecords, Record, Records, RecordsError
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -73,7 +72,7 @@ class CropTransform:
         return np.asarray((places - self.matrix[:, 2]) / scale, dtype=np.float64)
 
 
-class PersonCrops:
+class PersonCrops(IterableRecords):
     """Records of exactly ``people`` crops each: x (people, H, W, 3), y (people, joints, 3).
 
     A picture with fewer people repeats its first one with weight 0, one with more keeps the largest
@@ -115,9 +114,6 @@ class PersonCrops:
         if self.people == 1:
             return Record(x[0], y[0], None, record.owners, facts)
         return Record(np.stack(x), np.stack(y), None, record.owners, facts)
-
-    def __iter__(self) -> Iterator[Record]:
-        return (self[index] for index in range(len(self)))
 
 
 def _chosen(

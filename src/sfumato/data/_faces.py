@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.data._problems import Problems, existing_file, existing_folder, some
-from sfumato.data._records import Record, RecordsError
+from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.errors import reading
 from sfumato.media import read_image
 
 UTK_RACES = ("White", "Black", "Asian", "Indian", "Other")
 
 
-class FacePictures:
+class FacePictures(IterableRecords):
     """Records of pictures with attributes, read when asked for, from files or from one archive."""
 
     def __init__(
@@ -58,9 +58,6 @@ class FacePictures:
         if self._source.is_dir():
             return read_image(self._source / name)
         return packed_picture(self._source, name)
-
-    def __iter__(self) -> Iterator[Record]:
-        return (self[index] for index in range(len(self)))
 
 
 @lru_cache(maxsize=8)

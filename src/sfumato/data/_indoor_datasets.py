@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.data._problems import Problems, existing_folder, some
-from sfumato.data._records import Record, RecordsError
+from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.data._videos import Sampling, VideoItem, VideoRecords
 from sfumato.errors import reading
 
@@ -30,7 +30,7 @@ _UTD_PACKED = {"depth": "depth_15fps_120x160", "inertial": "inertial", "skeleton
 _MILLIMETRES_A_STEP = 16  # depth as bytes: 0 is empty, 255 is four metres and more
 
 
-class UtdMhad:
+class UtdMhad(IterableRecords):
     """Records of one modality: depth video, wrist inertial windows, or skeletons.
 
     Depth is (T, H, W, 3) bytes, the same value three times, and its mask is True on the empty
@@ -66,9 +66,6 @@ class UtdMhad:
         else:
             x = np.ascontiguousarray(x.reshape(len(x), -1), dtype=np.float32)
         return Record(x, action - 1, mask, (f"s{subject}",), {"trial": trial})
-
-    def __iter__(self) -> Iterator[Record]:
-        return (self[index] for index in range(len(self)))
 
 
 @reading("UTD-MHAD as it is published", RecordsError)

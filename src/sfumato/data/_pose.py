@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from sfumato.data._faces import packed_picture
 from sfumato.data._joints import COCO, LSP, MPII, Joints, translate, vocabulary
 from sfumato.data._problems import Problems, existing_file, existing_folder, some
-from sfumato.data._records import Record, RecordsError
+from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.errors import reading
 from sfumato.media import read_image
 
@@ -41,7 +41,7 @@ class AnnotatedPerson:
     area: float = float("nan")
 
 
-class PoseRecords:
+class PoseRecords(IterableRecords):
     """Pictures with people; ``joints`` are the names, ``problems`` what was wrong."""
 
     def __init__(
@@ -86,9 +86,6 @@ class PoseRecords:
         if self._archive is None:
             return read_image(path)
         return packed_picture(self._archive, path.name)
-
-    def __iter__(self) -> Iterator[Record]:
-        return (self[index] for index in range(len(self)))
 
 
 @reading("annotations in the layout of COCO", RecordsError)

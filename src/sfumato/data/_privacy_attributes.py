@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.data._problems import Problems, existing_file, existing_folder, some
-from sfumato.data._records import Record, RecordsError
+from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.data._videos import Sampling, VideoItem, VideoRecords
 from sfumato.errors import reading
 from sfumato.media import read_image
@@ -119,7 +119,7 @@ def pa_hmdb51_videos(
     return VideoRecords(items, classes, sampling=sampling, problems=notes.problems)
 
 
-class Vispr:
+class Vispr(IterableRecords):
     """Pictures of VISPR; y is the multi-hot vector of the privacy attributes, named by ``classes``."""
 
     def __init__(
@@ -138,9 +138,6 @@ class Vispr:
         path, labels = self._rows[index]
         facts = {name: int(value) for name, value in zip(self.classes, labels)}
         return Record(read_image(path), labels, attributes=facts)
-
-    def __iter__(self) -> Iterator[Record]:
-        return (self[index] for index in range(len(self)))
 
 
 @reading("VISPR as it is published", RecordsError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -45,7 +46,20 @@ class Records(Protocol):
     def __getitem__(self, index: int) -> Record: ...
 
 
-class ArrayRecords:
+class IterableRecords(ABC):
+    """Iteration for collections that give their length and single records."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, index: int) -> Record: ...
+
+    def __iter__(self) -> Iterator[Record]:
+        return (self[index] for index in range(len(self)))
+
+
+class ArrayRecords(IterableRecords):
     """Records held in arrays: first axis = records."""
 
     def __init__(
@@ -86,11 +100,8 @@ class ArrayRecords:
             attributes={name: value[index] for name, value in self.attributes.items()},
         )
 
-    def __iter__(self) -> Iterator[Record]:
-        return (self[index] for index in range(len(self)))
 
-
-class Subset:
+class Subset(IterableRecords):
     """Some records of another collection, in the order given."""
 
     def __init__(self, records: Records, indices: Sequence[int]) -> None:
@@ -109,9 +120,6 @@ class Subset:
 
     def __getitem__(self, index: int) -> Record:
         return self.records[self.indices[index]]
-
-    def __iter__(self) -> Iterator[Record]:
-        return (self[index] for index in range(len(self)))
 
 
 def _owners(value: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sfumato.data._records import ArrayRecords, Record, RecordsError
+from sfumato.data._records import ArrayRecords, IterableRecords, Record, RecordsError
 from sfumato.errors import reading
 from sfumato.media import read_frames
 from sfumato.stage import INDEX_NAME, Performance, Staging, make_records
@@ -31,7 +31,7 @@ def staged(
     )
 
 
-class StagedFolder:
+class StagedFolder(IterableRecords):
     """Records of a written staging, read when they are asked for."""
 
     @reading("a folder written by sfumato stage make", RecordsError)
@@ -79,6 +79,3 @@ class StagedFolder:
         """Everything known about a clip: mask, alpha, depth, joints, pixels, empty."""
         with np.load(self._folder / self._rows[index]["truth"], allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
-
-    def __iter__(self) -> Iterator[Record]:
-        return (self[index] for index in range(len(self)))

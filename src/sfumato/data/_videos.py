@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.data._problems import Problems, existing_folder, some
-from sfumato.data._records import Record, RecordsError
+from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.errors import reading
 from sfumato.media import open_sequence, open_video, read_frames
 
@@ -67,7 +67,7 @@ class VideoItem:
     layer: Path | None = None
 
 
-class VideoRecords:
+class VideoRecords(IterableRecords):
     """Records of videos; ``problems`` says what the list had that could not be used."""
 
     def __init__(
@@ -157,9 +157,6 @@ class VideoRecords:
         if item.layer is not None and mask is not None:
             x = np.where(mask[..., None], _layer(item.layer, x, places), x)
         return Record(x, item.label, mask, item.owners, item.attributes)
-
-    def __iter__(self) -> Iterator[Record]:
-        return (self[index] for index in range(len(self)))
 
 
 def sampled_frames(

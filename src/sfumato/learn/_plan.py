@@ -187,12 +187,13 @@ class Plan:
 
     @property
     def noise_deviation(self) -> float:
-        """Standard deviation of the noise on the *sum* of clipped gradients.
+        """Standard deviation of the noise on the *sum* of clipped gradients."""
+        return self.noise_multiplier * self.contribution_bound if self.is_private else 0.0
 
-        Measured against what a record adds with rounding included (R19), not against C itself.
-        """
-        longest = self.clip_norm * (1 + ROUNDING_OF_CLIPPED)
-        return self.noise_multiplier * longest if self.is_private else 0.0
+    @property
+    def contribution_bound(self) -> float:
+        """The most that a unit adds to the sum, with the rounding of clipping included (R19)."""
+        return self.clip_norm * (1 + ROUNDING_OF_CLIPPED)
 
     @property
     def event(self) -> Event:

@@ -3,7 +3,7 @@
 The parameters and the function are those of torchvision's ``MultiscaleAttention``. Three things are
 computed differently, each exact up to rounding:
 
-1. **Relative positions ride in the product.** The bias of query q and key k is
+1. **Relative positions are part of the product.** The bias of query q and key k is
    ``q.R_h[q_h, k_h] + q.R_w[q_w, k_w] + q.R_t[q_t, k_t]``, a sum of three terms that each depend on
    one coordinate of the key. Appending those terms to q and one-hot coordinates to k makes the bias
    part of ``q k^T``: no tensor of (queries x keys) is ever built, so fused attention applies.

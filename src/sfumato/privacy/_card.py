@@ -258,12 +258,6 @@ class Card:
             write_text(target.with_suffix(".md"), self.page, force=force)
         return target
 
-    def for_outputs(self, *paths: str | os.PathLike[str]) -> Card:
-        """The same card about these files, at which nobody has looked yet."""
-        unseen = None if self.reviews is None else ()
-        outputs = tuple(Output.of(path) for path in paths)
-        return replace(self, outputs=outputs, reviews=unseen, signature=None)
-
     def reviewed(self, review: FrameReview) -> Card:
         """The same card with one more review and without a signature, which covered less."""
         earlier = self.reviews or ()

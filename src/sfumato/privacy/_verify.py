@@ -21,6 +21,7 @@ from sfumato.privacy._card import (
     check_page,
 )
 from sfumato.privacy._frame_review import NOBODY_LOOKED, content_digest, words_of_reviews
+from sfumato.privacy._private_note import says_private
 from sfumato.privacy._signature import check_signature, sign
 
 
@@ -172,10 +173,19 @@ def verify_folder(
         if path.is_symlink():
             problems[name] = "A link: what it leads to is no part of the release."
         elif name not in problems and covered.isdisjoint((path, *path.parents)):
-            problems[name] = "No card speaks for it."
+            problems[name] = _uncovered(path)
     if sign_with is not None and not problems:
         verified = [verify_output(path, key=key, sign_with=sign_with) for path in paths]
     return VerifiedFolder(tuple(verified), dict(sorted(problems.items())))
+
+
+def _uncovered(path: Path) -> str:
+    """Why a file that no card speaks for must not be taken for a part of the release."""
+    if path.name.endswith((".audit.json", ".audit.md", ".measures.json")):
+        return "An audit wrote it, no card speaks for it: keep it apart from what is released."
+    if path.is_file() and os.access(path, os.R_OK) and says_private(path):
+        return "It says of itself that it is a private preview or export: move it away."
+    return "No card speaks for it."
 
 
 def _covered(verified: Verified) -> Iterator[Path]:

@@ -79,8 +79,8 @@ class Chain(Method):
             promise = promises[proven[0]]
             assert isinstance(promise, Guarantee)
             if proven[0] > 0:
-                _survives(promise, self.stages[proven[0] - 1].name)
-            return _noted(promise, self.stages, proven[0], label)
+                _require_whole_unit(promise, self.stages[proven[0] - 1].name)
+            return _with_stages(promise, self.stages, proven[0], label)
         reason = "None of the chained methods proves anything."
         if proven:
             reason = (
@@ -90,8 +90,8 @@ class Chain(Method):
         return NoGuarantee(
             mechanism=self.name,
             reason=reason,
-            assumptions=_together(promises, "assumptions"),
-            not_covered=_together(promises, "not_covered"),
+            assumptions=_united(promises, "assumptions"),
+            not_covered=_united(promises, "not_covered"),
             randomness=label,
         )
 
@@ -108,7 +108,7 @@ class Chain(Method):
             stage.check_output(source, made, tolerant=tolerant)
 
 
-def _survives(promise: Guarantee, before: str) -> None:
+def _require_whole_unit(promise: Guarantee, before: str) -> None:
     if promise.unit.kind not in {UnitKind.CLIP, UnitKind.VIDEO}:
         raise ProtectError(
             f"Expected the unit clip or video after {before}, which proves nothing, got "
@@ -117,7 +117,7 @@ def _survives(promise: Guarantee, before: str) -> None:
         )
 
 
-def _noted(promise: Guarantee, stages: Sequence[Method], at: int, label: str) -> Guarantee:
+def _with_stages(promise: Guarantee, stages: Sequence[Method], at: int, label: str) -> Guarantee:
     notes = []
     if before := [stage.name for stage in stages[:at]]:
         notes.append(
@@ -134,5 +134,5 @@ def _noted(promise: Guarantee, stages: Sequence[Method], at: int, label: str) ->
     )
 
 
-def _together(promises: Sequence[Promise], name: str) -> tuple[str, ...]:
+def _united(promises: Sequence[Promise], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for promise in promises for each in getattr(promise, name)))

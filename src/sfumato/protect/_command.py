@@ -60,9 +60,14 @@ class Request:
 
     @property
     def output(self) -> OutputSettings:
-        keep_names = self.names == "keep" and self.source.is_dir()
+        of_folder = self.source.is_dir()
         return OutputSettings(
-            self.codec, self.quality, self.keep_audio, self.tolerant, keep_names=keep_names
+            self.codec,
+            self.quality,
+            self.keep_audio,
+            self.tolerant,
+            keep_names=of_folder and self.names == "keep",
+            of_folder=of_folder,
         )
 
 

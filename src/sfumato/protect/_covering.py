@@ -21,7 +21,7 @@ from sfumato.privacy import (
 )
 from sfumato.protect._method import Promise, ProtectError
 
-_ROOM = 1e-9  # the accountant's grid needs a little room above an exact delta
+_MARGIN = 1e-9  # the accountant's grid needs a little room above an exact delta
 
 
 def covers(reserved: Promise, promise: Promise) -> bool:
@@ -80,4 +80,4 @@ def _coarse(promises: Sequence[Promise]) -> Promise:
         )
     epsilon = max(epsilon_of(each.event, delta, each.relation, "pld") for each in proven)
     event = ApproximateRelease(epsilon, delta, first.mechanism)
-    return replace(first, event=event, delta=delta + _ROOM, accountant="pld")
+    return replace(first, event=event, delta=delta + _MARGIN, accountant="pld")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from sfumato.data import Records
 from sfumato.protect._method import Promise
 from sfumato.settings import Settings
+
+if TYPE_CHECKING:
+    from sfumato.data import Records
 
 
 class DatasetMethod(ABC):
@@ -20,6 +22,7 @@ class DatasetMethod(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     provides: ClassVar[str]
+    releases: ClassVar[str] = "data sets"
 
     @classmethod
     @abstractmethod

@@ -91,7 +91,7 @@ def _checking(init: Callable[..., None]) -> Callable[..., None]:
             objects = {
                 key
                 for key, each in inspect.signature(init).parameters.items()
-                if each.kind is each.POSITIONAL_OR_KEYWORD
+                if each.kind is each.POSITIONAL_OR_KEYWORD and key != "self"
             }
             typed = {key: value for key, value in given.items() if key not in objects}
             given |= checked(_schema(method), typed, f"the method {name}", ProtectError)
@@ -111,6 +111,7 @@ class Method(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     provides: ClassVar[str]
+    releases: ClassVar[str] = "recordings"
     # Why nothing is proven and what is not covered, where ``promise`` is not overridden.
     reason: ClassVar[str] = "Nothing bounds what its output gives away."
     leaves: ClassVar[tuple[str, ...]] = ()

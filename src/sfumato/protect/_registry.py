@@ -106,8 +106,14 @@ def _loaded(group: str, name: str, kind: type[Kind]) -> type[Kind]:
     known = _GROUPS[group]
     target = known.get(name) or _entries(group).get(name)
     if target is None:
+        everything = {each for entries in map(_entries, _GROUPS) for each in entries}
+        if name in everything:
+            raise ProtectError(
+                f"Expected a method for {kind.releases}, got {name}, which is for something else: "
+                "methods of recordings and of data sets cannot be chained or exchanged."
+            )
         raise ProtectError(
-            f"Expected a method out of {', '.join(sorted(_entries(group)))}, got {shown(name)}."
+            f"Expected a method out of {', '.join(sorted(everything))}, got {shown(name)}."
         )
     module, _, attribute = target.partition(":")
     try:

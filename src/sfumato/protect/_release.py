@@ -51,6 +51,8 @@ _PUBLIC_TIMES = (
     "the size of the picture, the number of frames, the exact time of every frame, the frame rate, "
     "the shape of the pixels and the kind of file"
 )
+# Replacing a recording by a copy of another one of its folder shows: there is one output less.
+_PUBLIC_COPIES = "which recordings of the folder are one and the same (each is released once)"
 _INSIDE_A_RECORDING = {UnitKind.PIXELS, UnitKind.FRAME}
 Spend = Callable[[Promise], AbstractContextManager[object]]
 
@@ -64,6 +66,7 @@ class OutputSettings:
     keep_audio: bool = False
     tolerant: bool = False
     keep_names: bool = False
+    of_folder: bool = False
 
 
 @dataclass
@@ -265,7 +268,8 @@ def promise_of_release(method: Method, source: Path, shape: Shape, how: OutputSe
         promise = replace(promise, not_covered=(*promise.not_covered, NAMES_NOTE))
     if isinstance(promise, NoGuarantee):
         return replace(promise, not_covered=(*promise.not_covered, f"{kept}: as in the recording"))
-    return replace(promise, public=(*promise.public, kept))
+    copies = (_PUBLIC_COPIES,) if how.of_folder else ()
+    return replace(promise, public=(*promise.public, kept, *copies))
 
 
 @dataclass

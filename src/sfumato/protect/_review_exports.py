@@ -69,7 +69,7 @@ def review_exports(
     written, region = ExportSummary(), method.region
     if not exports.wanted:
         yield written
-        _tell(region, written)
+        _summarise(region, written)
         return
     watchers = method.watchers
     if watchers is None:
@@ -113,7 +113,7 @@ def review_exports(
         if exports.review is not None and region is not None:
             described = {"about": PRIVATE_NOTE, **_review(region)}
             write_json(exports.review, described, force=force, private=True)
-    _tell(region, written)
+    _summarise(region, written)
     written.words.append(
         "Previews, exports and reviews show or describe the original people: do not share them."
     )
@@ -157,7 +157,7 @@ def _review(region: Region) -> dict[str, Any]:
     }
 
 
-def _tell(region: Region | None, written: ExportSummary) -> None:
+def _summarise(region: Region | None, written: ExportSummary) -> None:
     """Which detector ran, and on how many frames it found nothing."""
     if region is None or not region.streams:
         return

@@ -52,6 +52,11 @@ class Release:
     def name(self) -> str:
         return ", ".join(output.name for output in self.card.outputs)
 
+    @property
+    def forged(self) -> bool:
+        """Whether a signature does not fit the card it stands on."""
+        return self.signer is not None and not self.signer.startswith(_SIGNED)
+
 
 @dataclass(frozen=True)
 class Table:

@@ -124,6 +124,7 @@ class Report:
             "releases": len(releases),
             "proven": sum(standing(each)[0] == "good" for each in releases),
             "changed": sum(each.intact == "changed" for each in releases),
+            "forged": sum(each.forged for each in releases),
             "refuted": sum(_audit_tone(each) == "bad" for each in releases),
             "measures": len(self.measures),
             "leaking": sum(one.leaks for one in self.measures),
@@ -191,7 +192,7 @@ def standing(release: Release) -> tuple[str, str]:
     promise = release.card.promise
     if release.intact == "changed":
         return "bad", "Changed since: the promise does not hold for it"
-    if release.signer is not None and not release.signer.startswith("signed by"):
+    if release.forged:
         return "bad", "The card was changed after it was signed"
     if release.page_changed:
         return "bad", "The readable page beside the card was changed"

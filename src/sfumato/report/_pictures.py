@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
-import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.media import MediaError, read_image
@@ -60,8 +59,8 @@ def read_picture(path: Path, *, with_originals: bool = False, vouched: bool = Fa
     if width > _WIDEST:
         height = max(1, round(height * _WIDEST / width))
         width = _WIDEST
-        resized = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
-        pixels = np.asarray(resized, dtype=np.uint8)
+        smaller = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
+        pixels = smaller.astype(pixels.dtype)
     done, encoded = cv2.imencode(".jpg", pixels[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
     if not done:
         raise PictureError(f"The picture {path.name!r} could not be encoded for the report.")

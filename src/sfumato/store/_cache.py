@@ -127,14 +127,14 @@ def _pull_archive(archive: Archive, report: Progress | None) -> None:
     """Download, check, extract, and move into place; whoever waited for the lock finds it done."""
     models = [one for one in MODELS.values() if one.archive == archive]
     try:
-        with _exclusive(archive) as workshop:
+        with _exclusive(archive) as staging:
             missing = [one for one in models if not _is_whole(one)]
             if not missing:
                 return
-            source = download(archive, workshop, report)
+            source = download(archive, staging, report)
             for one in missing:
                 for member in one.members:
-                    extracted = workshop / "member"
+                    extracted = staging / "member"
                     extract_member(source, one, member, extracted)
                     os.replace(extracted, _location(one, member))
     except OSError as error:
@@ -157,11 +157,11 @@ def _exclusive(archive: Archive) -> Iterator[Path]:
     with FileLock(folder / f".{archive.file_stem}.lock"):
         for left_behind in folder.glob(f"{prefix}*"):
             shutil.rmtree(left_behind, ignore_errors=True)
-        workshop = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
+        staging = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
         try:
-            yield workshop
+            yield staging
         finally:
-            shutil.rmtree(workshop, ignore_errors=True)
+            shutil.rmtree(staging, ignore_errors=True)
 
 
 def _offline(wanted: ModelEntry) -> OfflineError:

@@ -100,7 +100,7 @@ ROWS: dict[str, Row] = {
     ),
     "SensorCNN": (lambda: models.SensorCNN(classes=CLASSES), AsIs(), (128, 2)),
     "MelCNN": (lambda: models.MelCNN(classes=CLASSES), AsIs(), (40, 32, 1)),
-    "MLP": (lambda: models.MLP(60, classes=CLASSES), AsIs(), (30, 2)),
+    "RecordMLP": (lambda: models.RecordMLP(60, classes=CLASSES), AsIs(), (30, 2)),
 }
 # classes that are only built by the function beside them
 BUILT_BY = {

@@ -24,7 +24,9 @@ from sfumato.learn import (
     VideoClips,
     ViewError,
     cross_entropy,
+    parse_config,
 )
+from sfumato.learn.config._from_config import public_view
 from sfumato.learn.engine._persons import mean_gradient
 from sfumato.learn.engine._streams import Streams
 from sfumato.learn.views._public_view import is_blank
@@ -267,3 +269,17 @@ def test_a_feature_gradient_depends_on_the_view_alone() -> None:
 def test_values_as_they_are_bring_their_own_clips() -> None:
     assert AsIs()(np.zeros((2, 5)), 2).shape == (2, 5)
     assert CLIPS(np.zeros(SHAPE, np.uint8), 3).shape == (3, 3, 4, 16, 16)
+
+
+def test_plans_and_run_folders_of_former_versions_keep_their_texts() -> None:
+    views = (MaskedPixels("rest"), LowFrequency(4, 16.0), PixelateFeatures(8), BlurFeatures(5, 2.0))
+    assert [view.stored for view in views] == [
+        "MaskedPixels(private='rest', drop=True)",
+        "LowFrequency(size=4, step=16.0)",
+        "Pixelate(block=8)",
+        "Blur(size=5, sigma=2.0)",
+    ]
+    nothing = {"size": None, "step": None, "block": None, "sigma": None}
+    written = {"kind": "pixelate", "private": "whole", **nothing, "block": 8}
+    config = parse_config({"out": "x", "method": "feature", "view": written})
+    assert public_view(config) == PixelateFeatures(8)

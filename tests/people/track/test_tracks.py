@@ -227,6 +227,24 @@ def test_the_size_of_a_head_does_not_pump(sizes: list[float]) -> None:
         assert 0.94 < one.width / two.width < 1.07
 
 
+def test_a_head_that_jumps_to_a_neighbour_for_one_look_stays_covered() -> None:
+    from dataclasses import replace
+
+    script: list[Any] = [None if i % 4 else [body(100)] for i in range(41)]
+    wrong = body(100)
+    script[20] = [replace(wrong, head=wrong.head.shift(-14, -6))]
+    answers, _ = follow(script, every=4)
+    for answer in answers[12:29]:
+        head = answer[0].head
+        assert head is not None
+        assert head.covers(body(100).head) > 0.99
+    seen = answers[20][0].head
+    assert seen is not None
+    assert seen.covers(wrong.head.shift(-14, -6)) == pytest.approx(1), (
+        "what was seen is covered too"
+    )
+
+
 @pytest.mark.parametrize("gap", [1, 5, 20])
 def test_policies_for_a_frame_on_which_somebody_was_missed(gap: int) -> None:
     script: list[Any] = [[] if 20 <= i < 20 + gap else [body(100)] for i in range(60)]

@@ -78,7 +78,7 @@ class ClipPairs:
         return self.facts[name]
 
     def private(self) -> dict[str, Attribute]:
-        """The attributes to attack, with strangers where it is known who is who."""
+        """The attributes to attack, tested on people the attacker has not seen, where it is known who is who."""
         people = self.facts.get("person")
         chosen = {n: v for n, v in self.facts.items() if n not in _ROLES and len(set(v)) > 1}
         if not chosen:

@@ -23,10 +23,11 @@ from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Resu
 from sfumato.media import IMAGE_SUFFIXES, Image, open_video, read_image
 from sfumato.privacy.clopper_pearson import at_least, at_most
 from sfumato.progress import track
-from sfumato.protect.hide import is_one_of
+from sfumato.protect.hide import is_one_of, still_shows
 
 FACES = "centerface+blazeface"
 _THUMBNAIL = 240
+_MIDDLE = 0.5  # of the box of a whole person
 _KINDS = {"face": "faces", "person": "whole people"}
 _FRAME_COLOUR = (255, 60, 0)
 
@@ -241,6 +242,9 @@ def _on_frame(
         there = finder.detect(before) if boxes and before is not None else []
         for box in boxes:
             known = None if before is None else is_one_of(box, there)
+            if known and kind == "person" and before is not None:
+                # a silhouette looks like somebody on purpose: it is one who is seen as before that leaks
+                known = still_shows(before, picture, box.scale(_MIDDLE))
             yield Leak(name, number, kind, (box.x0, box.y0, box.x1, box.y1), box.score, known)
 
 

@@ -2,7 +2,7 @@
 
 Loss threshold (Yeom et al. 2018) and LiRA (Carlini et al. 2022) with a few shadow models. Success is
 reported at low false-positive rates: whoever accuses everybody is right half of the time, and an
-attack that names a few people for sure is worse than one that is slightly better than a coin.
+attack that names a few people for sure is worse than one that is slightly better than guessing.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm, rankdata
+from scipy.stats import norm
 
 from sfumato.audit.certify._epsilon import LowerBound
 from sfumato.audit.certify._one_run import one_run_lower_bound
 from sfumato.audit.measure._measure import Measure, MeasureError, Result
+from sfumato.audit.measure._scores import auc, auc_variance
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness, UnitKind, true_positive_bound
 from sfumato.privacy.clopper_pearson import at_least, at_most
 
@@ -74,7 +75,7 @@ class Membership:
 
     def __str__(self) -> str:
         low, high = self.interval
-        said = [f"{self.attack}: AUC {self.auc:.3f} ({low:.3f} to {high:.3f}; a coin has 0.5)"]
+        said = [f"{self.attack}: AUC {self.auc:.3f} ({low:.3f} to {high:.3f}; guessing has 0.5)"]
         for rate in self.rates:
             allowed = "" if rate.allowed is None else f", epsilon allows {rate.allowed:.3g}"
             said.append(
@@ -128,12 +129,11 @@ class MembershipSuccess(Measure):
             raise MeasureError(
                 f"Expected at least two members and two others, got {len(ours)} and {len(theirs)}."
             )
-        auc = _auc(ours, theirs)
-        width = float(norm.ppf((1 + self.confidence) / 2)) * _auc_deviation(
-            auc, len(ours), len(theirs)
-        )
+        area, pairs = auc(ours, theirs), len(ours) * len(theirs)
+        deviation = math.sqrt(max(auc_variance(area, len(ours), len(theirs)), 0.0) / pairs)
+        width = float(norm.ppf((1 + self.confidence) / 2)) * deviation
         return Membership(
-            self.attack, auc, (max(0.0, auc - width), min(1.0, auc + width)),
+            self.attack, area, (max(0.0, area - width), min(1.0, area + width)),
             tuple(self._rate(rate, ours, theirs) for rate in FALSE_POSITIVES),
             len(ours), len(theirs), self.confidence,
         )  # fmt: skip
@@ -215,7 +215,7 @@ def _fits(values: Array, chosen: Members) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Shadows:
-    """Confidences (models, records) of models trained on coin-chosen halves of a pool."""
+    """Confidences (models, records) of models trained on random halves of a pool."""
 
     confidences: Array
     included: Members
@@ -223,8 +223,9 @@ class Shadows:
     def certificate(self, *, delta: float, confidence: float = 0.95) -> LowerBound:
         """Certified lower limit of epsilon: the first model is attacked with the help of the others.
 
-        Every record was in by its own fair coin, so this is the audit of one run; the attacked
-        model is fixed beforehand, and its own coins are used only to count right guesses.
+        Every record was included independently with probability 1/2, so this is the audit of one
+        run; the attacked model is fixed beforehand, and its own inclusions are used only to count
+        right guesses.
         """
         scores = lira_scores(self.confidences[0], self.confidences[1:], self.included[1:])
         return one_run_lower_bound(self.included[0], scores, delta=delta, confidence=confidence)
@@ -233,7 +234,7 @@ class Shadows:
 def train_shadows(
     fit: Fit, records: int, count: int, *, randomness: Randomness | None = None
 ) -> Shadows:
-    """``count`` models, each trained by ``fit`` on records chosen by fair coins."""
+    """``count`` models, each trained by ``fit`` on records included with probability 1/2."""
     if count < 3:
         raise MeasureError(f"Expected at least 3 shadow models, got {count}.")
     generator = (randomness or Randomness()).generator()
@@ -241,15 +242,3 @@ def train_shadows(
     # among the models that attack, every record has one with it and one without
     included[2] = ~included[1]
     return Shadows(np.stack([fit(np.flatnonzero(row)) for row in included]), included)
-
-
-def _auc(ours: Array, theirs: Array) -> float:
-    ranks = rankdata(np.concatenate([ours, theirs]))[: len(ours)]
-    return float((ranks.sum() - len(ours) * (len(ours) + 1) / 2) / (len(ours) * len(theirs)))
-
-
-def _auc_deviation(auc: float, ours: int, theirs: int) -> float:
-    """Hanley and McNeil 1982."""
-    q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
-    variance = auc * (1 - auc) + (ours - 1) * (q1 - auc**2) + (theirs - 1) * (q2 - auc**2)
-    return math.sqrt(max(variance, 0.0) / (ours * theirs))

@@ -43,7 +43,7 @@ _BATCH = 32
 
 @dataclass(frozen=True)
 class MembersReport:
-    """Attacks on one run, and what a training with coins certifies about its plan."""
+    """Attacks on one run, and what shadow models certify about its plan."""
 
     measures: tuple[MembershipSuccess, ...]
     certificate: LowerBound | None
@@ -99,7 +99,7 @@ def audit_members(
     """Attack the model in a run's folder: its records against records that it never saw.
 
     Others are the configuration's ``held_out`` records; a synthetic set makes its own. Shadow models
-    follow the same plan on coin-chosen halves of both, so they cost as much as so many trainings.
+    follow the same plan on random halves of both, so they cost as much as so many trainings.
     At most ``most`` records of each side are looked at.
     """
     folder = Path(run)

@@ -14,10 +14,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.audit.attack._membership import _auc
 from sfumato.audit.attack._undo import Frames, Masks, Undo
 from sfumato.audit.measure._accuracy import ssim
 from sfumato.audit.measure._measure import MeasureError, Result
+from sfumato.audit.measure._scores import auc
 from sfumato.people import FaceDetector, FaceEmbedder
 from sfumato.progress import track
 
@@ -165,7 +165,7 @@ def halo(originals: Frames, protected: Frames, *, masks: Masks | None = None) ->
     scene = np.median(protected, axis=0)
     apart = np.abs(protected - scene).max(-1)
     near = np.stack([cv2.GaussianBlur(each.astype(np.float64), (5, 5), 0) for each in apart])
-    return _auc(near[places], near[~places])
+    return auc(near[places], near[~places])
 
 
 def _quality(originals: Frames, shown: Frames, masks: Masks) -> tuple[float, float]:

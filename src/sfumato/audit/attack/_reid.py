@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Result
-from sfumato.audit.measure._scores import wilson
+from sfumato.audit.measure._scores import auc, auc_variance, wilson
 
 Floats = npt.NDArray[np.float64]
 
@@ -110,9 +109,10 @@ class Reidentification(Measure):
         rank = Estimate(float(hits.mean()), low, high, 0.95, float(np.mean(self._chance)))
         far = np.concatenate([distance for distance, _ in self._pairs])
         genuine = np.concatenate([match for _, match in self._pairs])
-        auc = _auc(far, genuine)
-        half = 1.96 * _deviation(auc, people, int((~genuine).sum()))
-        area = Estimate(auc, max(0.0, auc - half), min(1.0, auc + half), 0.95, 0.5)
+        # that a genuine pair is nearer than an impostor's; ties (nothing found) count half
+        value = 0.5 if genuine.all() else auc(-far[genuine], -far[~genuine])
+        half = 1.96 * _deviation(value, people, int((~genuine).sum()))
+        area = Estimate(value, max(0.0, value - half), min(1.0, value + half), 0.95, 0.5)
         alarm = np.quantile(far[~genuine], 0.01, method="lower") if (~genuine).any() else -np.inf
         caught = float((far[genuine] < alarm).mean())
         return Matches(rank, area, caught, len(hits))
@@ -121,8 +121,7 @@ class Reidentification(Measure):
         found = self.compute()
         rows = []
         for name, value in (("rank-1", found.rank_one), ("ROC area of pairs", found.auc)):
-            stated = {k: getattr(value, k) for k in ("low", "high", "confidence", "chance")}
-            rows.append(self.result(name, value=value.value, **stated, **facts))
+            rows.append(self.result(name, **value.parts, **facts))
         return rows
 
 
@@ -136,18 +135,8 @@ def reidentify(
     return measure
 
 
-def _auc(far: Floats, genuine: npt.NDArray[np.bool_]) -> float:
-    """That a genuine pair is nearer than an impostor's; ties (nothing found) count half."""
-    wins, losses = int(genuine.sum()), int((~genuine).sum())
-    if not losses:
-        return 0.5
-    ranks = rankdata(-far)
-    return float((ranks[genuine].sum() - wins * (wins + 1) / 2) / (wins * losses))
-
-
-def _deviation(auc: float, people: int, impostors: int) -> float:
-    """Hanley and McNeil 1982, with people instead of pairs: pairs of one person fall together."""
-    first, second = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+def _deviation(area: float, people: int, impostors: int) -> float:
+    """With people instead of pairs: pairs of one person fall together."""
     people, others = max(people, 1), max(min(impostors, people), 1)
-    spread = auc * (1 - auc) + (people - 1) * (first - auc**2) + (others - 1) * (second - auc**2)
+    spread = auc_variance(area, people, others)
     return float(np.sqrt(max(spread, 0.25 / people) / (people * others)))

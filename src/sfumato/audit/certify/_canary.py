@@ -31,8 +31,8 @@ from sfumato.learn.engine import PrivateStep, Streams, records_by_owner, units_o
 from sfumato.learn.views import BLANK, Canaries
 from sfumato.privacy import Randomness, Relation
 
-# How far a canary's gradient lies beyond the clip norm; a public one must outshine the noise.
-_BEYOND, _LOUD = 1e3, 1e9
+# How far a canary's gradient lies beyond the clip norm; a public one lies far beyond the noise.
+_BEYOND, _PUBLIC_BEYOND = 1e3, 1e9
 _RECORDS_OF_A_PERSON = 3
 
 
@@ -58,7 +58,7 @@ def canary_run(
     randomness: Randomness | None = None,
     shared_batch: bool = True,
 ) -> CanaryRun:
-    """One training of ``plan.steps`` steps with ``canaries``, half of them in by a fair coin.
+    """One training of ``plan.steps`` steps with ``canaries``, each included with probability 1/2.
 
     "In" and "out" are neighbours under the plan's relation: out means absent (add-remove), blank
     (zero-out), or the opposite gradient (replace).
@@ -69,7 +69,7 @@ def canary_run(
     | unit person | a person with three records (or as many as the unit allows) |
     | projector | as ever; the public gradients span every canary's direction |
     | feature map | a direction that the map does not see, so that neighbours share their view |
-    | masked pixels | a loud public half beside the private one |
+    | masked pixels | a public half with a large gradient beside the private one |
 
     With masked pixels the attacker takes the private batch to be the public one: the attack on the
     published shared batch, which finds nothing where the two are independent. ``shared_batch=False``
@@ -130,14 +130,16 @@ def _canaries(count: int, view: PublicView | None) -> Canaries:
 
 
 def _records(plan: Plan, included: npt.NDArray[np.bool_], canaries: Canaries) -> ArrayRecords:
-    """Canaries as loud rows along their directions, and what is public about them."""
+    """Canaries as rows with large gradients along their directions, and what is public about them."""
     count, mask = len(included), canaries.mask
-    x = canaries.private * np.float32((_BEYOND if mask is None else _LOUD) * plan.clip_norm)
+    x = canaries.private * np.float32(
+        (_BEYOND if mask is None else _PUBLIC_BEYOND) * plan.clip_norm
+    )
     if plan.relation is Relation.REPLACE:
         x[~included] *= -1
     if canaries.public is not None:
         # the public half of a canary is never clipped; its private half is all that differs
-        x += canaries.public * np.float32(_LOUD * plan.clip_norm)
+        x += canaries.public * np.float32(_PUBLIC_BEYOND * plan.clip_norm)
     rows = np.arange(count)
     if plan.relation is Relation.ADD_REMOVE:
         rows = rows[included]

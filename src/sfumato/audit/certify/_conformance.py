@@ -2,7 +2,7 @@
 
 A statistical attack misses half of the classic mistakes (noise repeated, noise on half of the
 parameters, batches shuffled instead of drawn), so the parts are looked at one by one: sensitivity with
-the noise off, the noise of every parameter block and step, the sampler's coins, the independence of
+the noise off, the noise of every parameter block and step, the sampler, the independence of
 the two streams, the public view.
 """
 
@@ -70,8 +70,8 @@ def check_training(plan: Plan, *, randomness: Randomness | None = None) -> list[
     return found
 
 
-class _Always:
-    """Coins that fall as they are told."""
+class _FixedSampler:
+    """A sampler that draws what it is given."""
 
     def __init__(self, drawn: npt.NDArray[np.int64]) -> None:
         self._drawn = drawn
@@ -80,7 +80,7 @@ class _Always:
         return self._drawn
 
 
-class _Silence:
+class _ZeroNoise:
     def draw(self, count: int) -> Tensor:
         return torch.zeros(count)
 
@@ -96,7 +96,7 @@ def _step(plan: Plan, records: Records, source: Randomness, *, silent: bool = Fa
         randomness=source, speed=Speed(),
     )  # fmt: skip
     if silent:
-        step._noise = _Silence()  # type: ignore[assignment]
+        step._noise = _ZeroNoise()  # type: ignore[assignment]
     return step
 
 
@@ -143,7 +143,7 @@ def _sensitivity(plan: Plan, source: Randomness) -> Finding:
 
 
 def _private_part(plan: Plan) -> Plan:
-    """The same private stream without its public companion."""
+    """The same plan without its public stream."""
     if plan.public_view is None:
         return plan
     return replace(plan, public_view=None, unit="record")  # type: ignore[arg-type]
@@ -156,14 +156,14 @@ def _noise(plan: Plan, source: Randomness, steps: int = 8) -> Iterator[Finding]:
     for title, drawn in (("", np.arange(count)), (" on empty batches", np.arange(0))):
         step = _step(everyone, data, source)
         quiet = _step(everyone, data, source, silent=True)
-        step._private = quiet._private = _Always(drawn)  # type: ignore[assignment]
+        step._private = quiet._private = _FixedSampler(drawn)  # type: ignore[assignment]
         blocks: dict[str, list[npt.NDArray[np.float64]]] = {}
         for _ in range(steps):
             noisy, clean = step.take().gradient, quiet.take().gradient
             for name, part in noisy.items():
                 values = (part.double() - clean[name].double()).numpy().ravel()
                 blocks.setdefault(name, []).append(values * everyone.divisor)
-        deviation = everyone.noise_multiplier * everyone.clip_norm
+        deviation = everyone.noise_multiplier * everyone.contribution_bound
         failed = [name for name, values in blocks.items() if not _normal(values, deviation)]
         detail = f"variance and independence in {len(blocks)} parameter blocks over {steps} steps"
         if failed:
@@ -195,21 +195,21 @@ def _projection(plan: Plan, source: Randomness, rank: int = 6, steps: int = 40) 
         data = _wild(12, source.generator())
         noisy, quiet = (_step(projected, data, source, silent=silent) for silent in (False, True))
         for step in (noisy, quiet):
-            step._private = _Always(np.arange(12))  # type: ignore[assignment]
+            step._private = _FixedSampler(np.arange(12))  # type: ignore[assignment]
         drawn = torch.stack([_flat(noisy) - _flat(quiet) for _ in range(steps)])
         assert noisy._projector is not None
         bases.append(noisy._projector.basis.double())
         values.append((drawn * projected.divisor, bases[-1]))
     inside = max(float((v - v @ b @ b.T).norm() / v.norm()) for v, b in values)
     along = [(v @ b).numpy() for v, b in values]
-    deviation = projected.noise_multiplier * projected.clip_norm
+    deviation = projected.noise_multiplier * projected.contribution_bound
     fine = torch.equal(*bases) and inside < 1e-3 and all(_normal(list(v), deviation) for v in along)
     detail = f"{bases[0].shape[1]} directions over {steps} steps, outside them {inside:.1e}"
     return Finding("noise in the public subspace, which ignores private records", fine, detail)
 
 
 def _sampler(plan: Plan, source: Randomness) -> Finding:
-    """Batch sizes and participations have the mean and the variance of independent coins."""
+    """Batch sizes and participations have the mean and the variance of Poisson sampling."""
     rate, count, steps = plan.sampling_rate, 200, 2000
     if rate == 1:
         drawn = PoissonSampler(1.0, count, source).draw()
@@ -223,7 +223,7 @@ def _sampler(plan: Plan, source: Randomness) -> Finding:
         mean, variance = length * rate, length * rate * (1 - rate)
         fine = fine and bool(abs(sums.mean() - mean) < 6 * np.sqrt(variance / len(sums)))
         spread = float(((sums - mean) ** 2).sum() / variance) / len(sums)
-        # the fourth moment of a rare coin widens the band
+        # the fourth moment of a rare event widens the band
         band = 6 * np.sqrt((2 + 1 / variance) / len(sums))
         fine = fine and abs(spread - 1) < float(band)
     return Finding("sampler", fine, f"sizes and participations of {steps} draws at rate {rate:.4g}")
@@ -268,7 +268,7 @@ def _public_view(plan: Plan, view: PublicView, neighbours: Canaries, source: Ran
         mask = None if record.mask is None else record.mask[None]
         data = ArrayRecords(record.x[None], np.zeros(1, dtype=np.int64), mask=mask)
         step = _step(small, data, source, silent=True)
-        step._private = _Always(np.arange(0))  # type: ignore[assignment]
+        step._private = _FixedSampler(np.arange(0))  # type: ignore[assignment]
         found.append(_flat(step))
     same = torch.equal(*found) and bool(found[0].any())
     return Finding(check, same, "public gradients bit for bit")

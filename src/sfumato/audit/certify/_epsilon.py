@@ -123,7 +123,7 @@ def delta_lower_bound(
     """Certified lower limit of delta(epsilon) near epsilon 0: the most sensitive certificate.
 
     Of the certifying runs take n of ``second`` and floor(n e^-epsilon) of ``first``, and count the
-    guesses that are right. They are independent coins with unequal chances, and such a sum is more
+    guesses that are right. They are independent Bernoulli trials with unequal chances, and such a sum is more
     concentrated than a binomial of the same mean (Hoeffding 1956), so one Clopper-Pearson limit for
     all of them replaces two. At epsilon 0 this is the total variation distance.
     """

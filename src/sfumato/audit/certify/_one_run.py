@@ -1,4 +1,4 @@
-"""The audit of one single run (Steinke, Nasr, Jagielski 2023): many canaries, each in by a coin.
+"""The audit of one single run (Steinke, Nasr, Jagielski 2023): many canaries, each included with probability 1/2.
 
 Whoever guesses for r of m canaries whether they were in is right at most as often as a binomial of
 rate e^epsilon / (1 + e^epsilon), apart from what delta allows (their Theorem 5.2). Nothing is assumed
@@ -32,7 +32,7 @@ def one_run_lower_bound(
 ) -> LowerBound:
     """Certified lower limit of epsilon from one run.
 
-    ``included``: which canaries were in, each by its own fair coin. ``scores``: larger means "was in".
+    ``included``: which canaries were in, each independently with probability 1/2. ``scores``: larger means "was in".
     Guesses are the highest scores (in) and the lowest (out), ``guessed`` of all canaries together and
     at least a hundred; the share must be fixed before the run is looked at.
     """

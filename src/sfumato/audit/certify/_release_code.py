@@ -259,7 +259,7 @@ def check_draws(counts: Any, table: Any) -> Finding:
 
 @check_release.register
 def _(method: Snow, shape: Shape) -> list[Finding]:
-    """How many pixels are shown: a coin each, all three channels by the same one."""
+    """How many pixels are shown: drawn independently, all three channels together."""
     size = Shape(40, 40, shape.frames)
     picture = np.full((40, 40, 3), BRIGHT, dtype=np.uint8)
     frames = [frame.image for frame in method.transform(_stream(picture, 100), size)]

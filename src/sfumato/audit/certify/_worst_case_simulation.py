@@ -1,6 +1,6 @@
 """The mechanism of an event, simulated on its worst pair of neighbours, scored by log-likelihood ratio.
 
-Written from what the event says was *done* (coins, contributions, noise), not from the accountant's
+Written from what the event says was *done* (sampling, contributions, noise), not from the accountant's
 terms: so that an accountant who reads an event wrongly is found out by the simulation.
 """
 
@@ -166,7 +166,7 @@ def _sampled(
 
 
 def step_ratio(seen: Any, rate: float, sigma: float, group: int = 1, away: float = 0.0) -> Any:
-    """Log-likelihood ratio of one noised sum in which each of ``group`` units joined by a coin."""
+    """Log-likelihood ratio of one noised sum in which each of ``group`` units was sampled."""
     if rate == 1 and group == 1:
         return ((seen - away) ** 2 - (seen - 1) ** 2) / (2 * sigma**2)
     most = int(binom.isf(1e-15, group, rate)) if group > 1 else 1

@@ -31,6 +31,11 @@ class Estimate:
     def __float__(self) -> float:
         return self.value
 
+    @property
+    def parts(self) -> dict[str, Any]:
+        """As the fields of a ``Result``."""
+        return dict(vars(self))
+
 
 @dataclass(frozen=True)
 class Result:
@@ -105,13 +110,7 @@ class Measure(ABC):
         if isinstance(found, Mapping):
             return [self.result(per_class={str(k): float(v) for k, v in found.items()}, **facts)]
         if isinstance(found, Estimate):
-            stated: dict[str, Any] = {
-                "low": found.low,
-                "high": found.high,
-                "confidence": found.confidence,
-                "chance": found.chance,
-            }
-            return [self.result(value=found.value, **stated, **facts)]
+            return [self.result(**found.parts, **facts)]
         return [self.result(value=float(found), **facts)]
 
     def result(self, name: str | None = None, **parts: Any) -> Result:

@@ -156,8 +156,7 @@ class MultiLabel(Measure):
             self.result("class-wise F1", per_class=found.class_f1, **facts),
         ]
         for name, value in (("cMAP", found.cmap), ("class-wise F1", found.f1)):
-            stated = {k: getattr(value, k) for k in ("low", "high", "confidence", "chance")}
-            rows.insert(0, self.result(name, value=value.value, **stated, **facts))
+            rows.insert(0, self.result(name, **value.parts, **facts))
         return rows
 
 

@@ -109,16 +109,28 @@ def majority_rate(codes: Codes) -> float:
     return float(np.bincount(codes).max() / len(codes))
 
 
+def auc(positive: Floats, negative: Floats) -> float:
+    """Area under the ROC curve: a positive scores higher than a negative; ties count half."""
+    wins, losses = len(positive), len(negative)
+    ranks = rankdata(np.concatenate([positive, negative]))[:wins]
+    return float((ranks.sum() - wins * (wins + 1) / 2) / (wins * losses))
+
+
+def auc_variance(area: float, positives: int, negatives: int) -> float:
+    """Variance of an AUC times the number of pairs (Hanley and McNeil 1982)."""
+    first, second = area / (2 - area), 2 * area**2 / (1 + area)
+    spread = (positives - 1) * (first - area**2) + (negatives - 1) * (second - area**2)
+    return area * (1 - area) + spread
+
+
 def mean_auc(scores: Floats, codes: Codes) -> float:
     """One class against the rest, averaged over the classes that occur; ties count half."""
     areas = []
     for code in np.unique(codes):
         positive = codes == code
-        wins, losses = int(positive.sum()), int((~positive).sum())
-        if losses == 0:
+        if positive.all():
             continue
-        ranks = rankdata(scores[:, code])
-        areas.append((ranks[positive].sum() - wins * (wins + 1) / 2) / (wins * losses))
+        areas.append(auc(scores[positive, code], scores[~positive, code]))
     return float(np.mean(areas)) if areas else 0.5
 
 

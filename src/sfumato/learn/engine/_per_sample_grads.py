@@ -1,4 +1,4 @@
-"""Per-sample gradients of one forward and one backward pass (the recording route).
+"""Per-sample gradients of one forward and one backward pass (the book-keeping route).
 
 While the recorder is active, each torch function that receives a trainable parameter is either one
 that it supports (linear, convolution, norms, embedding, a bare parameter that is added, multiplied

@@ -1,6 +1,6 @@
-"""Several processes that take one step together (torchrun): one set of coins, one noise, one sum.
+"""Several processes that take one step together (torchrun): one sample, one noise, one sum.
 
-Rank 0 tosses the coins and draws the noise. Every rank clips its own share of the sampled units,
+Rank 0 draws the sample and the noise. Every rank clips its own share of the sampled units,
 shares are disjoint, sums are added up, and only then is the noise added, once. So the sum and the
 Guarantee are those of a single process.
 """
@@ -38,7 +38,7 @@ class Team:
     def check_alike(self, facts: bytes) -> None:
         """Stop every rank if one has other facts than the rest.
 
-        A record under another number on each rank would be sampled by two coins and counted twice.
+        A record under another number on each rank would be sampled twice and counted twice.
         """
         if self.size == 1:
             return

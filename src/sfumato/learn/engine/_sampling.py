@@ -1,4 +1,4 @@
-"""Who takes part in a step: secret Poisson coins for the private stream, others for the public one."""
+"""Who takes part in a step: secret Poisson sampling for the private stream, an independent draw for the public one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PoissonSampler:
 
 
 class PublicSampler:
-    """``size`` of ``count`` public views, drawn with coins of their own (SOUNDNESS F1)."""
+    """``size`` of ``count`` public views, drawn independently (SOUNDNESS F1)."""
 
     def __init__(self, size: int, count: int, randomness: Randomness) -> None:
         self.size, self.count = min(size, count), count

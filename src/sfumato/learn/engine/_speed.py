@@ -35,7 +35,7 @@ class Route(StrEnum):
 
 @dataclass(frozen=True)
 class Speed:
-    """Privacy-neutral knobs: a test shows that none changes a result beyond float tolerance.
+    """Privacy-neutral settings: a test shows that none changes a result beyond float tolerance.
 
     | field | meaning |
     | --- | --- |

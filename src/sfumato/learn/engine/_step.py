@@ -85,7 +85,7 @@ class PrivateStep:
         self._model, self._loss, self._plan = model, loss, plan
         self._streams, self._units, self._speed = streams, units, speed
         self._team, self._operator, self._tell_loss = team or Team(), operator, tell_loss
-        # one key each: private coins, public coins and noise never share a generator
+        # one key each: private sampler, public sampler and noise never share a generator
         self._private = PoissonSampler(plan.sampling_rate, len(units), randomness)
         self._public = PublicSampler(plan.batch, records, randomness)
         self._noise = GaussianNoise(randomness)
@@ -131,7 +131,7 @@ class PrivateStep:
         )
 
     def _draw(self) -> Indices:
-        """Rank 0's coins, known to every rank and to nobody else."""
+        """Rank 0's sample, known to every rank and to nobody else."""
         return self._team.agree(self._private.draw() if self._team.is_rank_zero else None)
 
     def _clipped(self, drawn: Indices) -> Sums:
@@ -226,7 +226,7 @@ def record_gradients(model: nn.Module, loss: Loss, rows: Rows) -> Tensor:
 
 
 def units_of(plan: Plan, records: Records, owners: list[tuple[int, ...]] | None) -> list[Any]:
-    """What the coins are tossed for: records, or persons with their records."""
+    """What is sampled: records, or persons with their records."""
     if plan.by_person:
         assert owners is not None
         return owners

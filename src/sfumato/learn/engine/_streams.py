@@ -22,7 +22,7 @@ from sfumato.learn.views._public_view import is_blank, stack
 class Streams:
     """Inputs for the private and the public stream, laid out as rows.
 
-    With a trunk cache the rows hold the trunk's features instead of pixels, for the tail to eat.
+    With a trunk cache the rows hold the trunk's features instead of pixels, the input of the trained part.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""From decoded pixels to what a model eats: frames chosen, resized, scaled by constants.
+"""From decoded pixels to a model's input: frames chosen, resized, scaled by constants.
 
 Nothing here looks at statistics of the data: means and deviations are settings. Masks are applied
 *before* any of this (SOUNDNESS F8), which is why no preparation can carry a private pixel into a

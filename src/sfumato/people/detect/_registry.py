@@ -184,7 +184,7 @@ def face_detector(names: str = "centerface+blazeface", *, offline: bool = False)
     return parts[0] if len(parts) == 1 else UnitedDetector(parts)
 
 
-def person_detector(names: str = "pose", *, offline: bool = False) -> PersonDetector:
+def person_detector(names: str = "movenet+centernet", *, offline: bool = False) -> PersonDetector:
     """Whole people by ``pose``, ``movenet``, ``centernet``, a plug-in, or a union ``a+b``."""
     parts = [make("people", name, PersonDetector, offline) for name in names.split("+")]
     return parts[0] if len(parts) == 1 else UnitedDetector(parts)

@@ -23,11 +23,16 @@ from sfumato.people.detect._sightings import Look
 Probabilities = npt.NDArray[np.float32]
 Segment = Callable[[Image], Probabilities]
 
-SEARCH = "movenet+centernet+centerface+blazeface"
+SEARCH = "movenet+centernet+centerface"
 SEGMENTER = "selfie"
 POSES = "blazepose"
-# What a network says below its own threshold may continue a track; it never begins one.
-_FAINT = {"movenet": 0.08, "centernet": 0.12}
+# What a network says below its own threshold may continue a track; it never begins one. Sizes are the
+# smallest at which the labelled people of docs/people.md are found as well.
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "movenet": {"threshold": 0.08, "sides": (384, 512)},
+    "centernet": {"threshold": 0.12, "sides": (384, 512)},
+    "centerface": {"sides": (384, 960)},
+}
 _LEAST = 12  # pixels of a piece of a mask that counts as somebody
 
 
@@ -61,9 +66,9 @@ def _named(names: list[str], known: dict[str, list[str]], offline: bool) -> Look
     bodies, faces = [], []
     for name in names:
         if name in known["faces"] and name not in known["people"]:
-            faces.append(make("faces", name, FaceDetector, offline))
+            faces.append(make("faces", name, FaceDetector, offline, **_SETTINGS.get(name, {})))
         else:
-            more = {"threshold": _FAINT[name]} if name in _FAINT else {}
+            more = _SETTINGS.get(name, {})
             bodies.append(make("people", name, PersonDetector, offline, **more))
     poses: PoseEstimator | None = None
     if any(

@@ -24,6 +24,7 @@ _PART, _SURE_PART = (
     0.35,
 )  # a box that lies inside another by so much is a part of it, unless sure
 _LOW_IN_BODY = 0.6  # a face lies in the upper part of an upright body
+_SURE_FACE, _GIANT = 0.5, 0.6
 _SMALLEST_POSE = 40  # pixels: joints of smaller people say nothing
 # the 17 joints of COCO among the 33 landmarks of BlazePose
 _COCO = [0, 2, 5, 7, 8, 11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
@@ -109,7 +110,10 @@ def _with_faces(
         head = head_of(joints, box, None if face is None else face[0])
         sure = solid or face is not None
         found.append(Sighting(box, joints, head, sources, True, sure, faint))
+    tallest = max((box.height for box, *_ in bodies), default=np.inf)
     for alone, names in left:
+        if len(names) == 1 and alone.score < _SURE_FACE and alone.height > _GIANT * tallest:
+            continue  # a face as large as people are tall: a floor, a wall
         around = head_by_face(alone)
         found.append(Sighting(around, no_joints(), around, names, False, len(names) > 1))
     return found
@@ -123,7 +127,7 @@ def _agreed(faces: Sequence[Box]) -> list[tuple[Box, tuple[str, ...]]]:
         for i, (box, names) in enumerate(agreed):
             if face.source not in names and _one_face(face, box):
                 agreed[i] = (
-                    box if iou(face, box) >= 0.3 else hull([box, face]),
+                    box if iou(face, box) >= 0.5 else hull([box, face]),
                     (*names, face.source),
                 )
                 break

@@ -19,7 +19,7 @@ from sfumato.people._boxes import Box, iou
 from sfumato.people.detect._square_views import square_views
 
 _MULTIPLE = 32  # the networks halve their input five times
-_ENLARGED = 1.5
+_ENLARGED = 1.0
 _DETAIL_KEPT = 0.75  # a whole picture reduced to this or less is looked at in tiles as well
 _NEAR = 0.02  # of a tile's side: a box that ends this near to an inner edge was cut by it
 _SAME = 0.5  # boxes of one person in two tiles overlap by this much of their union

@@ -21,7 +21,7 @@ from sfumato.people.track._tracks import PersonTracker
 
 LOOKAHEAD = 24
 HOLD = 30
-EVERY = 3
+EVERY = 4
 
 
 class PeopleStream(Iterator[tuple[Frame, People]]):

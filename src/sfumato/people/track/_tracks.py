@@ -24,7 +24,7 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Image
-from sfumato.people._boxes import Box, iou
+from sfumato.people._boxes import Box, hull, iou
 from sfumato.people._person import BRIDGED, HELD, People, Person
 from sfumato.people.detect._sightings import Sighting
 from sfumato.people.track._carry import Pictures
@@ -38,6 +38,7 @@ _LARGEST_RATIO = 2.5  # two sightings of one person differ at most this much in 
 _BLIND = 2  # frames beyond the next look that are held without a look at the picture
 _WORTH = 12  # frames of holding that a sighting is worth at most
 _STEADY, _REACH = 0.95, 8
+_ELSEWHERE, _FAR = 0.4, 2.0  # sizes by which a head may be off its path before both places count
 _GONE = 0.2  # of a box that has to be inside the picture
 
 
@@ -61,6 +62,11 @@ class _Track:
         step = [(b - a) / gap for a, b in zip(before.box.centre, found.box.centre, strict=True)]
         fresh = 1.0 if len(self.sightings) == 1 else 0.5
         vx, vy = (fresh * s + (1 - fresh) * v for s, v in zip(step, self.velocity, strict=True))
+        earlier = max((i for i in self.sightings if i < self.last), default=None)
+        if earlier is not None:
+            part = (self.last - earlier) / (index - earlier)
+            expected = _mixed(self.sightings[earlier].head, found.head, part)
+            self.sightings[self.last] = replace(before, head=_either(before.head, expected))
         self.velocity, self.last = (vx, vy), index
         self.sightings[index] = found
         self.believed, self.count = True, self.count + 1
@@ -332,6 +338,16 @@ def _between(track: _Track, index: int) -> Sighting:
     head = _mixed(a.head, b.head, part)
     room = growth * max(head.width, head.height)
     return Sighting(grown, joints, head.grow(room, room), (), a.body or b.body, False)
+
+
+def _either(seen: Box, expected: Box) -> Box:
+    """The head as it was seen, and also where it should be if that is elsewhere: of two who stand close
+    a network may give both the same head."""
+    (x0, y0), (x1, y1) = seen.centre, expected.centre
+    away, size = math.hypot(x1 - x0, y1 - y0), max(expected.width, expected.height)
+    if not _ELSEWHERE * size < away < _FAR * size:
+        return seen
+    return replace(hull([seen, expected]), score=seen.score)
 
 
 def _mixed(a: Box, b: Box, part: float) -> Box:

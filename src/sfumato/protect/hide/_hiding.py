@@ -29,13 +29,14 @@ from sfumato.protect.hide._region import (
     face_detector,
     heads_place,
 )
-from sfumato.protect.hide._residual_faces import credible, faces_left, is_one_of
+from sfumato.protect.hide._residual_faces import credible, faces_left, is_one_of, people_left
 from sfumato.settings import FileName, Named, Seed
 
 BLANK = np.uint8(128)
 # A detector that takes no part in the search. The strongest one is no judge here: it finds a face in
 # any shape above shoulders, however flat (docs/people.md).
 CHECK_DETECTOR = "blazeface-short"
+BODY_CHECK_DETECTOR, BODY_CHECK_EVERY = "blazepose", 5
 _CHECKS, _MARGIN, _COVERED = 2, 1.3, 0.3
 _AHEAD = 4
 
@@ -45,7 +46,8 @@ class Hiding(Method):
 
     Every covered frame is searched by a second detector (``check``); what it still finds is filled
     with one colour. It also searches the finished file: if it finds a face where there was one,
-    the file is made again with that place filled, and after three tries nothing is released.
+    the file is made again with that place filled, and after three tries nothing is released. Where
+    people are hidden, a detector of bodies that took no part in the search searches it as well.
 
     | edge case | what happens |
     | --- | --- |
@@ -214,17 +216,32 @@ class Hiding(Method):
                 near=self.detection_log.faces(),
             )
         )
-        if not left:
+        bodies = list(self._bodies_left(source, made, tolerant))
+        if not left and not bodies:
             return
         self._known = True
-        for number, boxes in left:
-            for near in (number - 1, number, number + 1):
-                self._left.setdefault(near, []).extend(boxes)
+        for found, reach in ((left, 1), (bodies, BODY_CHECK_EVERY)):
+            for number, boxes in found:
+                for near in range(number - reach, number + reach + 1):
+                    self._left.setdefault(near, []).extend(boxes)
+        what, first_frame = ("face", left[0][0]) if left else ("person", bodies[0][0])
+        name = getattr(self.check, "name", self.check) if left else BODY_CHECK_DETECTOR
         raise StillVisibleError(
-            f"Expected no face of the original to be left, but on frame {left[0][0]} the detector "
-            f"{getattr(self.check, 'name', self.check)} still finds one: unite more detectors "
-            "(--detector a+b), hide more strongly, or correct the boxes and import them. "
-            "Nothing was released."
+            f"Expected no {what} of the original to be left, but on frame {first_frame} the detector "
+            f"{name} still finds one: unite more detectors (--detector a+b), hide more strongly, or "
+            "correct the boxes and import them. Nothing was released."
+        )
+
+    def _bodies_left(
+        self, source: Path, made: Path, tolerant: bool
+    ) -> Iterator[tuple[int, list[people.Box]]]:
+        """Whole people who are open, if people are to be hidden by the bundled detectors."""
+        named = self.region.detector is None or isinstance(self.region.detector, str)
+        if self.region.kind != "people" or not named or not isinstance(self.check, str):
+            return
+        detector = people.pose_estimator(BODY_CHECK_DETECTOR)
+        yield from people_left(
+            source, made, second=detector, every=BODY_CHECK_EVERY, tolerant=tolerant
         )
 
 
