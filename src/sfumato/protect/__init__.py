@@ -37,6 +37,7 @@ from sfumato.protect._release import OutputSettings, release, shape_of
 from sfumato.protect._review_exports import ReviewExports
 from sfumato.protect._review_page import review_page, write_review_page
 from sfumato.protect._setting_kinds import Epsilon
+from sfumato.protect.hide._by_hand import seconds_of
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -74,6 +75,7 @@ __all__ = [
     "release",
     "review_page",
     "run",
+    "seconds_of",
     "shape_of",
     "works_on_datasets",
     "write_review_page",
