@@ -26,6 +26,7 @@ _LOOK = "Look around"
 VERBS: dict[str, tuple[str, str]] = {
     "protect": (_SHARE, "Recordings that may be released, each with its privacy card."),
     "names": (_SHARE, "Which output of a folder is which source: for you alone."),
+    "review": (_SHARE, "Look at frames of a release; its card says what was seen."),
     "verify": (_SHARE, "Check that an output and its privacy card still agree."),
     "train": (_TRAIN, "Train a model under a privacy plan."),
     "account": (_TRAIN, "Epsilon, noise or what a paper's setting really gives."),

@@ -66,6 +66,29 @@ def protect(
     import_boxes: Path | None = typer.Option(
         None, help="Boxes or masks to use (COCO JSON).", rich_help_panel=WHERE
     ),
+    cover: list[str] | None = typer.Option(
+        None,
+        help="Cover this too: 'FRAMES:X,Y,WIDTH,HEIGHT', such as '0-9:370,110,60,60'; repeat it.",
+        rich_help_panel=WHERE,
+    ),
+    leave_open: list[int] | None = typer.Option(
+        None,
+        "--except",
+        help="Leave the person of this track open on purpose (see --preview); repeat it.",
+        rich_help_panel=WHERE,
+    ),
+    start: str | None = typer.Option(
+        None,
+        "--from",
+        help="Cover from this time on (12.5, 1:02); before it all is shown as recorded.",
+        rich_help_panel=WHERE,
+    ),
+    end: str | None = typer.Option(
+        None,
+        "--to",
+        help="Cover up to this time; from there on all is shown as recorded.",
+        rich_help_panel=WHERE,
+    ),
     public_mask: bool | None = typer.Option(
         None,
         "--public-mask",
@@ -167,7 +190,8 @@ def protect(
     )
     if method is not None and releases.works_on_datasets(method):
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
-                  preview, pairs, unit, delta, quality, workers, public_mask]  # fmt: skip
+                  preview, pairs, unit, delta, quality, workers, public_mask, cover, leave_open,
+                  start, end]  # fmt: skip
         _attributes(
             source, target, method, private, useful, donors_are, donors, donors_from, fit_on, state,
             settings=_settings(settings or [], epsilon=epsilon), seed=seed, force=force,
@@ -202,6 +226,10 @@ def protect(
             on_miss=on_miss,
             public_mask=public_mask,
             import_boxes=None if import_boxes is None else str(import_boxes),
+            cover=cover or None,
+            leave_open=leave_open or None,
+            start=None if start is None else releases.seconds_of(start),
+            end=None if end is None else releases.seconds_of(end),
             seed=seed,
         ),
         codec=codec,

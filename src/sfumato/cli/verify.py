@@ -74,7 +74,7 @@ def verify(
     emit(
         as_json,
         verified.to_json(),
-        *map(escape, verified.remarks),
+        *map(escape, (*verified.remarks, *verified.who_looked)),
         *ending(
             f"{agree} {f'Signed by {verified.signer}.' if verified.signer else 'Not signed.'}",
             not_safe(card.promise),
@@ -88,6 +88,7 @@ def _say_folder(folder: VerifiedFolder, as_json: bool) -> None:
     signers = {each.signer for each in folder.cards}
     words = [f"  {name}: {reason}" for name, reason in folder.problems.items()]
     words += dict.fromkeys(remark for each in folder.cards for remark in each.remarks)
+    words += folder.who_looked
     if folder.agree:
         named = ", ".join(sorted(each or "nobody" for each in signers))
         signed = "Not signed." if signers == {None} else f"Signed by {named}."

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sfumato.jobs._items import Item, JobReport, Outcome, Standing, dataset_items
-from sfumato.jobs._manifest import name_list, names_of
-from sfumato.jobs._release_folder import CLASSES_NOTE, NAMES_NOTE, Release, level_times
+from sfumato.jobs._manifest import name_list, names_of, note_rewritten
+from sfumato.jobs._release_folder import CLASSES_NOTE, NAMES_NOTE, Release, level_time, level_times
 from sfumato.jobs._run import Start, run_job
 
 __all__ = [
@@ -17,8 +17,10 @@ __all__ = [
     "Standing",
     "Start",
     "dataset_items",
+    "level_time",
     "level_times",
     "name_list",
     "names_of",
+    "note_rewritten",
     "run_job",
 ]

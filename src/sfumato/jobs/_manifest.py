@@ -12,7 +12,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -74,6 +75,22 @@ def names_of(release: Path) -> dict[str, str]:
     manifest = Manifest(path)
     manifest.read()
     return dict(sorted((item.main, item.source) for item in manifest.items.values()))
+
+
+def note_rewritten(release: Path, paths: Iterable[Path]) -> None:
+    """Cards of a released folder say more now: a job that goes on must take them for its own.
+
+    Does nothing where no job keeps a list.
+    """
+    record = name_list(release)
+    if not record.is_file():
+        return
+    names = {os.path.relpath(path, release).replace(os.sep, "/"): path for path in paths}
+    with Manifest(record) as manifest:
+        for item in list(manifest.items.values()):
+            changed = {name: sha256(names[name]) for name in item.outputs if name in names}
+            if changed:
+                manifest.add(replace(item, outputs=item.outputs | changed))
 
 
 class Manifest:

@@ -45,6 +45,14 @@ from sfumato.privacy._events import (
     plain_count,
     plain_number,
 )
+from sfumato.privacy._frame_review import (
+    NOBODY_LOOKED,
+    FrameReview,
+    ReviewError,
+    check_name,
+    content_digest,
+    words_of_reviews,
+)
 from sfumato.privacy._guarantee import (
     SEEDED,
     Guarantee,
@@ -59,7 +67,7 @@ from sfumato.privacy._paths import without_paths
 from sfumato.privacy._private_note import PRIVATE_NOTE, says_private
 from sfumato.privacy._randomness import KeyStream, Randomness, new_run_id
 from sfumato.privacy._registry import registry_entry
-from sfumato.privacy._signature import check_signature
+from sfumato.privacy._signature import check_signature, sign, signer_of_key
 from sfumato.privacy._units import Relation, Unit, UnitError, UnitKind, UnitMismatchError
 from sfumato.privacy._verify import (
     VerifiedFolder,
@@ -89,6 +97,7 @@ __all__ = [
     "ACCOUNTANTS",
     "DRAWN_EXACTLY",
     "MOST_NOISE_BITS",
+    "NOBODY_LOOKED",
     "PRIVATE_NOTE",
     "PUBLISHED",
     "SEEDED",
@@ -103,6 +112,7 @@ __all__ = [
     "Event",
     "EventError",
     "ExponentialChoice",
+    "FrameReview",
     "Gaussian",
     "Group",
     "Guarantee",
@@ -119,6 +129,7 @@ __all__ = [
     "RandomizedResponse",
     "Randomness",
     "Relation",
+    "ReviewError",
     "SelfComposed",
     "SharedBatch",
     "Truth",
@@ -133,6 +144,7 @@ __all__ = [
     "calibrate_gaussian",
     "card_for",
     "card_path",
+    "check_name",
     "check_outputs",
     "check_page",
     "check_signature",
@@ -140,6 +152,7 @@ __all__ = [
     "checklist",
     "choose",
     "coins",
+    "content_digest",
     "control_character",
     "delta_of",
     "dpsgd_event",
@@ -160,6 +173,8 @@ __all__ = [
     "read_card",
     "registry_entry",
     "says_private",
+    "sign",
+    "signer_of_key",
     "threshold_of",
     "true_positive_bound",
     "truths",
@@ -167,4 +182,5 @@ __all__ = [
     "verify_output",
     "versions_of",
     "without_paths",
+    "words_of_reviews",
 ]

@@ -24,11 +24,13 @@ from typing import Any, Literal
 from sfumato import __version__
 from sfumato.errors import SfumatoError
 from sfumato.files import parse_json, sha256, write_json, write_text
+from sfumato.privacy._frame_review import FrameReview, content_digest
 from sfumato.privacy._guarantee import Guarantee, NoGuarantee, promise_from_json
 
-# 2 added what looked for people and the digest of the readable page
-CARD_VERSION = 2
+# 2 added what looked for people and the digest of the readable page, 3 who looked at the output
+CARD_VERSION = 3
 _NEW_IN_2 = frozenset({"detectors", "readable"})
+_NEW_IN_3 = frozenset({"reviews"})
 SUFFIX = ".card.json"
 _LARGEST, _DEEPEST = 1 << 24, 100
 _FRACTION = re.compile(r"\d+/\d+")
@@ -75,7 +77,8 @@ class Card:
 
     ``done`` is one sentence in plain words. ``settings`` are the public settings of the run; a value
     that looks like a path is refused, because names of files and folders name people. ``detectors``
-    says what looked for people, ``versions`` what really ran (``versions_of``).
+    says what looked for people, ``versions`` what really ran (``versions_of``). ``reviews`` are those
+    of people who looked at the output: empty if nobody has, None if it shows no pictures.
     """
 
     method: str
@@ -89,6 +92,7 @@ class Card:
     tuning: str = "Not stated: choices made by looking at the private data are not covered."
     temporary_files: tuple[str, ...] = ()
     detectors: tuple[str, ...] = ()
+    reviews: tuple[FrameReview, ...] | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
     versions: Mapping[str, str] = field(default_factory=lambda: versions_of())
     signature: Mapping[str, str] | None = None
@@ -102,7 +106,17 @@ class Card:
         for output in self.outputs:
             if output.name != Path(output.name).name or output.name in {"", ".", ".."}:
                 raise CardError("An output is named by its file name alone, without folders.")
+        for review in self.reviews or ():
+            if review.output != self.content:
+                raise CardError(
+                    "A review on the card is one of another output: it says nothing about this one."
+                )
         _refuse_control_characters(self._derived)
+
+    @property
+    def content(self) -> str:
+        """One digest of the contents of all outputs: what a review binds itself to."""
+        return content_digest(output.sha256 for output in self.outputs)
 
     def body(self) -> dict[str, Any]:
         """Everything that a signature covers: of a card that was read, what was stored."""
@@ -155,6 +169,7 @@ class Card:
             "tuning": self.tuning,
             "temporary_files": list(self.temporary_files),
             "detectors": list(self.detectors),
+            "reviews": None if self.reviews is None else [each.to_json() for each in self.reviews],
             "created": self.created,
             "versions": dict(self.versions),
         }
@@ -183,6 +198,8 @@ class Card:
         | card | what happens |
         | --- | --- |
         | of version 1 | is read; it names no detectors and does not cover its readable page |
+        | of version 2 | is read; it does not say who looked at the output |
+        | a review of another output, or one whose limit is better than its counts | refused |
         | another version, fields missing or unknown, values of another kind | refused |
         | control characters, or marks that turn the direction of text | refused |
         | words that do not follow from the promise | refused if this version wrote them |
@@ -190,8 +207,8 @@ class Card:
         if not isinstance(value, Mapping) or value.get("schema") != "sfumato-card":
             raise CardError("Expected a sfumato privacy card, got another kind of file.")
         version = value.get("version")
-        if isinstance(version, bool) or version not in (1, CARD_VERSION):
-            raise CardError(f"Expected card version 1 or {CARD_VERSION}, got {version!r}.")
+        if isinstance(version, bool) or version not in (1, 2, CARD_VERSION):
+            raise CardError(f"Expected card version 1 to {CARD_VERSION}, got {version!r}.")
         try:
             _refuse_control_characters(value)
             card = cls(
@@ -206,6 +223,7 @@ class Card:
                 tuning=_text(value["tuning"]),
                 temporary_files=_texts(value["temporary_files"]),
                 detectors=() if version == 1 else _texts(value["detectors"]),
+                reviews=None if version < 3 else _reviews(value["reviews"]),
                 created=_text(value["created"]),
                 versions={_text(k): _text(v) for k, v in _mapping(value["versions"]).items()},
                 signature=_signature(value["signature"]),
@@ -218,11 +236,13 @@ class Card:
                 "Expected a complete card with values of the right kind, got one that lacks some: it "
                 "was changed by hand, or written by another version."
             ) from None
-        known = set(card._derived) | _NEW_IN_2 | {"signature"}
-        if set(value) != (known - _NEW_IN_2 if version == 1 else known):
+        known = set(card._derived) | {"readable", "signature"}
+        known -= _NEW_IN_3 if version < 3 else frozenset()
+        known -= _NEW_IN_2 if version < 2 else frozenset()
+        if set(value) != known:
             raise CardError("The card has fields that this version does not know, or lacks some.")
         card.__dict__["_stored"] = {k: v for k, v in value.items() if k != "signature"}
-        own = version == CARD_VERSION and card.versions.get("sfumato") == __version__
+        own = version > 1 and card.versions.get("sfumato") == __version__
         if own and not _same_words(words, str(card.promise)):
             raise CardError("The card's words and its promise do not agree: it was changed.")
         return card
@@ -237,6 +257,16 @@ class Card:
         if self.stored is None:
             write_text(target.with_suffix(".md"), self.page, force=force)
         return target
+
+    def reviewed(self, review: FrameReview) -> Card:
+        """The same card with one more review and without a signature, which covered less."""
+        earlier = self.reviews or ()
+        if any(review.draw == each.draw for each in earlier):
+            raise CardError(
+                "Expected answers that are not on the card yet, got those of a draw that is: draw a new "
+                "sample to look once more."
+            )
+        return replace(self, reviews=(*earlier, review), signature=None)
 
 
 def card_path(output: str | os.PathLike[str]) -> Path:
@@ -490,6 +520,10 @@ def _list(value: Any) -> list[Any]:
 
 def _texts(value: Any) -> tuple[str, ...]:
     return tuple(_text(each) for each in _list(value))
+
+
+def _reviews(value: Any) -> tuple[FrameReview, ...] | None:
+    return None if value is None else tuple(FrameReview.from_json(each) for each in _list(value))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -40,6 +40,21 @@ def make_key(path: str | os.PathLike[str], *, force: bool = False) -> Path:
 
 def sign(card: Card, key_path: str | os.PathLike[str]) -> Card:
     """The card with a signature over everything else that is stored on it."""
+    key = _private_key(key_path)
+    signature = {
+        "algorithm": "ed25519",
+        "public_key": _public_hex(key.public_key()),
+        "value": key.sign(card.canonical()).hex(),
+    }
+    return card.with_signature(signature)
+
+
+def signer_of_key(key_path: str | os.PathLike[str]) -> str:
+    """The public half of a private key file, as cards name who signed them."""
+    return _public_hex(_private_key(key_path).public_key())
+
+
+def _private_key(key_path: str | os.PathLike[str]) -> Ed25519PrivateKey:
     try:
         key = serialization.load_pem_private_key(Path(key_path).read_bytes(), password=None)
     except (OSError, ValueError, TypeError):
@@ -49,12 +64,7 @@ def sign(card: Card, key_path: str | os.PathLike[str]) -> Card:
         ) from None
     if not isinstance(key, Ed25519PrivateKey):
         raise CardError(f"Expected an Ed25519 key, got {type(key).__name__}.")
-    signature = {
-        "algorithm": "ed25519",
-        "public_key": _public_hex(key.public_key()),
-        "value": key.sign(card.canonical()).hex(),
-    }
-    return card.with_signature(signature)
+    return key
 
 
 def check_signature(card: Card, public_key: str | os.PathLike[str] | None = None) -> str:

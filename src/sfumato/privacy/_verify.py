@@ -20,6 +20,7 @@ from sfumato.privacy._card import (
     check_outputs,
     check_page,
 )
+from sfumato.privacy._frame_review import NOBODY_LOOKED, content_digest, words_of_reviews
 from sfumato.privacy._private_note import says_private
 from sfumato.privacy._signature import check_signature, sign
 
@@ -37,6 +38,11 @@ class Verified:
     def card(self) -> Card:
         return self.found.card
 
+    @property
+    def who_looked(self) -> list[str]:
+        """What people saw who looked at the output, or that nobody has; nothing for a model."""
+        return [] if self.card.reviews is None else [words_of_reviews(self.card.reviews)]
+
     def to_json(self) -> dict[str, Any]:
         return {
             "agree": True,
@@ -44,6 +50,9 @@ class Verified:
             "promise": self.card.promise.to_json(),
             "readable_page": self.page,
             "signed_by": self.signer,
+            "reviews": None
+            if self.card.reviews is None
+            else [review.to_json() for review in self.card.reviews],
             "remarks": self.remarks,
         }
 
@@ -100,6 +109,23 @@ class VerifiedFolder:
     @property
     def agree(self) -> bool:
         return not self.problems
+
+    @property
+    def who_looked(self) -> list[str]:
+        """What people saw who looked at the release, once for all cards that say the same."""
+        shown = [each.card for each in self.cards if each.card.reviews is not None]
+        said = {review.of_release: review for card in shown for review in card.reviews or ()}
+        words = list(said)
+        whole = content_digest(each.card.content for each in self.cards)
+        if any(review.recordings > 1 and review.release != whole for review in said.values()):
+            words.append(
+                "A review on these cards is one of another set of recordings than this folder holds: "
+                "its limit is not one for this folder."
+            )
+        unseen = sum(not card.reviews for card in shown)
+        if unseen:
+            words.append(f"{unseen} of {len(shown)} outputs: {NOBODY_LOOKED}")
+        return words
 
     def to_json(self) -> dict[str, Any]:
         return {

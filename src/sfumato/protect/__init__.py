@@ -11,6 +11,15 @@ from __future__ import annotations
 from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._command import CommandResult, Request, dry_run, run
 from sfumato.protect._dataset_method import DatasetMethod
+from sfumato.protect._frame_review import (
+    USUAL_SAMPLE,
+    RecordedReview,
+    ReviewSample,
+    draw_review_sample,
+    drawn_pictures,
+    read_answers,
+    record_review,
+)
 from sfumato.protect._intentions import DEFAULT_METHOD, NO_METHOD_GIVEN, check_intention
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError, Stream
 from sfumato.protect._registry import (
@@ -26,11 +35,14 @@ from sfumato.protect._registry import (
 )
 from sfumato.protect._release import OutputSettings, release, shape_of
 from sfumato.protect._review_exports import ReviewExports
+from sfumato.protect._review_page import review_page, write_review_page
 from sfumato.protect._setting_kinds import Epsilon
+from sfumato.protect.hide._by_hand import seconds_of
 
 __all__ = [
     "DEFAULT_METHOD",
     "NO_METHOD_GIVEN",
+    "USUAL_SAMPLE",
     "BeforeAfterPairs",
     "CommandResult",
     "DatasetMethod",
@@ -39,13 +51,17 @@ __all__ = [
     "OutputSettings",
     "Promise",
     "ProtectError",
+    "RecordedReview",
     "Request",
     "ReviewExports",
+    "ReviewSample",
     "Shape",
     "StillVisibleError",
     "Stream",
     "check_intention",
     "dataset_methods",
+    "draw_review_sample",
+    "drawn_pictures",
     "dry_run",
     "from_card",
     "get",
@@ -53,9 +69,14 @@ __all__ = [
     "make",
     "methods",
     "names",
+    "read_answers",
+    "record_review",
     "register",
     "release",
+    "review_page",
     "run",
+    "seconds_of",
     "shape_of",
     "works_on_datasets",
+    "write_review_page",
 ]

@@ -198,6 +198,11 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
             "Expected one recording for a preview, an export, a review or pairs, got a folder: "
             "protect the recording in question by itself."
         )
+    if given := [name for name in ("leave_open", "cover") if settings.get(name)]:
+        raise ProtectError(
+            f"Expected one recording with {'--except' if given[0] == 'leave_open' else '--cover'}, got a "
+            "folder: tracks and boxes are those of one recording. Protect it by itself."
+        )
     if request.target.is_file():
         refuse_overwrite(request.target, force=False)
     nominal = Path(f"any{video_suffix(request.source, request.codec)}")

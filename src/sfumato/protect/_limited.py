@@ -83,6 +83,10 @@ class Limited(Method):
             )
         return _inside(promise, not_covered)
 
+    @property
+    def on_purpose(self) -> tuple[str, ...]:
+        return self.region.by_hand.sentences
+
     def remarks(self, shape: Shape) -> list[str]:
         return self.inner.remarks(shape)
 

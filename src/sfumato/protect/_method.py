@@ -199,6 +199,11 @@ class Method(ABC):
         """What covers the places of one recording, frame by frame; may write into the picture."""
         raise ProtectError(f"Expected a method that covers places, got {self.name}: it has none.")
 
+    @property
+    def on_purpose(self) -> tuple[str, ...]:
+        """Sentences for the card: what the operator left open, or covered by hand."""
+        return ()
+
     def remarks(self, shape: Shape) -> list[str]:
         """What an honest tool says before it runs; from settings and public priors only (R12)."""
         return []

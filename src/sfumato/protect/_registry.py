@@ -42,6 +42,8 @@ _DATASET_METHODS: dict[str, str] = {
 Kind = TypeVar("Kind", Method, DatasetMethod)
 _GROUPS = {"sfumato.methods": _METHODS, "sfumato.dataset_methods": _DATASET_METHODS}
 _MOST_STAGES = 16
+# Settings by which an operator decides about one recording (protect/hide/_by_hand.py).
+BY_HAND = ("leave_open", "start", "end", "cover")
 # Settings that limit a method to a region; methods that work on regions anyway take them themselves.
 REGION_SETTINGS = (
     "region",
@@ -50,6 +52,7 @@ REGION_SETTINGS = (
     "every",
     "import_boxes",
     "public_mask",
+    *BY_HAND,
 )
 
 
@@ -155,6 +158,11 @@ def make(name: str, settings: Mapping[str, Any]) -> Method:
         raise ProtectError(
             f"Expected at most {_MOST_STAGES} methods in a chain, got {len(names)}: take fewer."
         )
+    if given := [setting for setting in settings if setting.rpartition(".")[2] in BY_HAND]:
+        raise ProtectError(
+            f"Expected one method where something is decided by hand ({given[0]}), got a chain: every "
+            "stage numbers people anew. Take one method."
+        )
     from sfumato.protect._chain import Chain
 
     return Chain([_single(each, share) for each, share in zip(names, _shares(names, settings))])
@@ -197,9 +205,16 @@ def _single(name: str, settings: Mapping[str, Any]) -> Method:
 
 def _limited(name: str, own: dict[str, Any], limits: dict[str, Any]) -> Method:
     from sfumato.protect._limited import Limited
+    from sfumato.protect.hide._by_hand import ByHand
     from sfumato.protect.hide._hiding import Hiding
     from sfumato.protect.hide._region import Region
 
+    if "region" not in limits and any(limits.get(setting) is not None for setting in BY_HAND):
+        raise ProtectError(
+            f"Expected a method that covers the people it finds, such as blur or silhouette, or a "
+            f"region, with {next(iter(limits))!r} (--except, --from, --to, --cover), got {name}: it has "
+            "no tracks to leave open and no places to cover."
+        )
     if "region" not in limits:
         raise ProtectError(
             f"The method {name} works on the whole picture, so the setting {next(iter(limits))!r} "
@@ -207,7 +222,8 @@ def _limited(name: str, own: dict[str, Any], limits: dict[str, Any]) -> Method:
         )
     # the same types and bounds as for methods that work on regions anyway
     limits = checked(Hiding.settings_schema(), limits, f"the method {name}", ProtectError)
-    region = Region(limits.pop("region") or Hiding.default_region, **limits)
+    decided = ByHand.of({name: limits.pop(name, None) for name in BY_HAND})
+    region = Region(limits.pop("region") or Hiding.default_region, **limits, by_hand=decided)
     if region.public_mask and "unit" in own:
         unit = Unit.parse(own["unit"])
         if unit.kind is UnitKind.PIXELS:

@@ -133,6 +133,7 @@ def release(
                 # under a guarantee, whether something is released may not depend on the original
                 _checked(work, made)
             done = f"{'A picture' if is_picture else 'A video'} was protected: {method.summary}."
+            done = " ".join([done, *method.on_purpose])
             if pairs is not None:
                 pairs.write(source, made, tolerant=how.tolerant)
                 done = f"{done} {pairs.sentence}"
@@ -143,6 +144,7 @@ def release(
                 outputs=tuple(Output.of(path) for path in (made, *_staged(made, sidecars))),
                 settings=method.settings | {"codec": how.codec, "keep_audio": how.keep_audio},
                 detectors=tuple(f"{name} on {device}" for name, device in method.detectors_used),
+                reviews=(),
                 versions=_versions(method, is_picture),
             )
             card.write(made)

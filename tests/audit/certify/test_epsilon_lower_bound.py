@@ -18,7 +18,6 @@ from sfumato.audit.certify import (
     one_run_lower_bound,
     simulated_scores,
 )
-from sfumato.audit.certify._clopper_pearson import at_least, at_most
 from sfumato.audit.certify._one_run import one_run_p_value
 from sfumato.audit.certify._worst_case_simulation import affordable_trials
 from sfumato.privacy import (
@@ -41,6 +40,7 @@ from sfumato.privacy import (
     dpsgd_event,
     epsilon_of,
 )
+from sfumato.privacy.clopper_pearson import at_least, at_most
 
 DELTA = 1e-5
 

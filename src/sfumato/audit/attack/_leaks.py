@@ -18,10 +18,10 @@ import numpy as np
 
 from sfumato import people
 from sfumato.audit._released import HidingScope, hiding_scope
-from sfumato.audit.certify._clopper_pearson import at_least, at_most
 from sfumato.audit.certify._epsilon import AuditError
 from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Result
 from sfumato.media import IMAGE_SUFFIXES, Image, open_video, read_image
+from sfumato.privacy.clopper_pearson import at_least, at_most
 from sfumato.progress import track
 from sfumato.protect.hide import is_one_of, still_shows
 

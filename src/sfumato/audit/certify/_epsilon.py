@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from sfumato.audit.certify._clopper_pearson import at_least, at_most
 from sfumato.errors import SfumatoError
+from sfumato.privacy.clopper_pearson import at_least, at_most
 from sfumato.privacy.verdict import CONFIDENCES, alarming_limit
 
 Array = npt.NDArray[np.float64]

@@ -19,6 +19,7 @@ from sfumato.media import Frame, VideoInfo
 from sfumato.people import everybody
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
+from sfumato.protect.avatar._chosen_by_hand import ChosenByHand, chosen_by_hand
 from sfumato.protect.avatar._imported import NEEDED, ImportedFinder, ImportedInpainting
 from sfumato.protect.avatar._inpaint import erase
 from sfumato.protect.avatar._layers import LayerWriter, layer_paths
@@ -26,6 +27,7 @@ from sfumato.protect.avatar._replace import Eraser, Refine, Replaced, Rules, gre
 from sfumato.protect.avatar._residual_face_check import ResidualFaceCheck
 from sfumato.protect.avatar._scene import Finder
 from sfumato.protect.avatar._tools import ToolSource
+from sfumato.protect.hide._by_hand import Boxes, ByHand, CoveredBox, Moment
 from sfumato.protect.hide._region import Watcher
 from sfumato.settings import Seconds, Seed, Text, plug_in
 
@@ -118,6 +120,9 @@ class Avatar(Method):
         tool_timeout: Seconds = 3600.0,
         refine: Mapping[str, Any] | None = None,
         finder: Annotated[Finder, PlainValidator(plug_in)] | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        cover: Boxes = (),
         seed: Seed | None = None,
     ) -> None:
         super().__init__(seed=seed)
@@ -140,6 +145,7 @@ class Avatar(Method):
         self._second_look = second_look
         self._refinement = None if refine is None else _refinement(refine)
         self._finder = finder
+        self._by_hand = ByHand(start=start, end=end, cover=tuple(map(CoveredBox.of, cover)))
         self._bodies: tuple[SkinnedBody, ...] | None = None
         self._layers: LayerWriter | None = None
         self._face_check = ResidualFaceCheck() if second_look else None
@@ -163,7 +169,7 @@ class Avatar(Method):
         return {
             **({} if self._refinement is None else {"refine": self._refinement.settings}),
             "body": self._kind, "window": self._window, "finder": finder, **tools,
-            **asdict(self._rules),
+            **asdict(self._rules), **self._by_hand.settings,
         }  # fmt: skip
 
     @property
@@ -190,9 +196,17 @@ class Avatar(Method):
                 "bounds what motion, surroundings or a missed frame give away."
             ),
             assumptions=(PUBLIC_WHEN_REFINED if self._refinement else PUBLIC,),
-            not_covered=(*NOT_COVERED, REMEMBERED) if self._refinement else NOT_COVERED,
+            not_covered=(
+                *self._by_hand.not_covered,
+                *NOT_COVERED,
+                *((REMEMBERED,) if self._refinement else ()),
+            ),
             randomness=self.randomness.label,
         )
+
+    @property
+    def on_purpose(self) -> tuple[str, ...]:
+        return self._by_hand.sentences
 
     def remarks(self, shape: Shape) -> list[str]:
         return [
@@ -226,10 +240,12 @@ class Avatar(Method):
         self._drew = False
         order = self.randomness.generator().permutation(len(self.bodies))
         finder, eraser, refiner = self.finder, self.eraser, self._refiner()
-        first = 0
+        decided, first = self._by_hand.begin(), 0
         for given in in_windows(frames, self._window):
-            yield given, self._replaced(given, first, finder, eraser, refiner, order)
+            chosen = chosen_by_hand(decided, given)
+            yield given, self._replaced(given, chosen, first, finder, eraser, refiner, order)
             first += len(given)
+        decided.finish()
         for part in (finder, eraser):
             # what reads files of other tools refuses those that speak of more frames
             if (ended := getattr(part, "ended", None)) is not None:
@@ -238,6 +254,7 @@ class Avatar(Method):
     def _replaced(
         self,
         given: Sequence[Frame],
+        by_hand: ChosenByHand,
         first: int,
         finder: Finder,
         eraser: Eraser,
@@ -245,7 +262,7 @@ class Avatar(Method):
         order: npt.NDArray[np.int64],
     ) -> Replaced:
         images = [frame.image for frame in given]
-        found = finder.find(images)
+        found = by_hand.added_to(finder.find(images))
         for watch in self.watchers:
             for number, (frame, mask) in enumerate(zip(given, found.masks), first):
                 watch(frame, everybody(mask, number), mask)
@@ -258,9 +275,10 @@ class Avatar(Method):
         made = replace(
             frames, found, chosen, self._rules, Light(), rate=rate, eraser=eraser, refiner=refiner
         )
-        if self._face_check is None:
-            return made
-        return grey_out(made, self._face_check.left(frames, made.frames, made.public), self._rules)
+        if self._face_check is not None:
+            left = self._face_check.left(frames, made.frames, made.public)
+            made = grey_out(made, left & by_hand.inside[:, None, None], self._rules)
+        return by_hand.applied(made, frames)
 
     def _refiner(self) -> Refine | None:
         if self._refinement is None:

@@ -39,7 +39,7 @@ Frames = npt.NDArray[np.uint8]
 Masks = npt.NDArray[np.bool_]
 Eraser = Callable[[Frames, Masks], Erased]
 Refine = Callable[[Sequence[Drawing], Sequence[DrawnBody], Camera], Frames]
-_GREY = 128
+GREY = 128
 _GAP = 30  # frames for which a lost person is thought to go on
 
 
@@ -113,7 +113,7 @@ def replace(
     for t, drawing in enumerate(drawings):
         weight = hide.weight[t][..., None]
         calm = np.rint(erased.frames[t] * weight + frames[t] * (1 - weight)).astype(np.uint8)
-        calm[blanked[t]] = _GREY
+        calm[blanked[t]] = GREY
         out[t] = merge(calm, drawing, None if painted is None else painted[t])
         public[t] = drawing.mask & hide.inside[t]
     return Replaced(out, public, hide, erased, blanked, errors)
@@ -132,7 +132,7 @@ def grey_out(made: Replaced, seen: Masks, rules: Rules) -> Replaced:
             "nothing was released. Use missed=blank to grey such regions out."
         )
     greyed = erase_mask(seen, hold=rules.hold, grow=rules.grow, feather=0).inside & ~made.public
-    frames = np.where(greyed[..., None], np.uint8(_GREY), made.frames)
+    frames = np.where(greyed[..., None], np.uint8(GREY), made.frames)
     return dataclasses.replace(made, frames=frames, blanked=made.blanked | greyed)
 
 

@@ -6,6 +6,8 @@ import struct
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -14,10 +16,51 @@ from sfumato.media import Frame, Image
 from sfumato.protect._method import ProtectError
 from sfumato.protect.hide._region import Place, heads_place
 
-_HEAD, _BOX = struct.Struct("<I??iiI"), struct.Struct("<5d")
+_HEAD, _BOX = struct.Struct("<I???iiIIII"), struct.Struct("<5d")
 _UNKNOWN = -1
 _SPARSE = 8  # every eighth pixel of every eighth row tells one recording from another
 Faces = tuple[people.Box, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPlace:
+    """What of one frame is open on purpose, and the faces that are covered beside it."""
+
+    as_it_is: bool
+    heads: tuple[people.Box, ...]
+    bodies: tuple[people.Box, ...]
+    covered: tuple[people.Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One frame as it is kept; the mask is packed."""
+
+    mark: int
+    blank: bool
+    square: bool
+    as_it_is: bool
+    boxes: Faces
+    faces: Faces
+    by_hand: tuple[people.Box, ...]
+    open_heads: tuple[people.Box, ...]
+    open_bodies: tuple[people.Box, ...]
+    packed: bytes
+
+    def place(self, height: int, width: int) -> Place:
+        if self.boxes is not None:
+            place = heads_place(self.boxes, self.blank, width, height, square=self.square)
+            place = place.with_boxes(self.by_hand)
+        else:
+            bits = np.frombuffer(zlib.decompress(self.packed), dtype=np.uint8)
+            mask = np.unpackbits(bits, count=height * width).reshape(height, width).astype(bool)
+            place = Place(mask, self.blank, faces=self.faces, by_hand=self.by_hand)
+        return replace(
+            place,
+            open_heads=self.open_heads,
+            open_bodies=self.open_bodies,
+            as_it_is=self.as_it_is,
+        )
 
 
 class DetectionLog:
@@ -40,8 +83,10 @@ class DetectionLog:
         mark = _mark(image)
         self._first = mark if self._first is None else self._first
         counts = (_UNKNOWN if each is None else len(each) for each in (boxes, faces))
-        self._file.write(_HEAD.pack(mark, place.blank, place.square, *counts, len(mask)))
-        for box in (*(boxes or ()), *(faces or ())):
+        by_hand = place.by_hand, place.open_heads, place.open_bodies
+        flags = place.blank, place.square, place.as_it_is
+        self._file.write(_HEAD.pack(mark, *flags, *counts, *map(len, by_hand), len(mask)))
+        for box in (*(boxes or ()), *(faces or ()), *chain(*by_hand)):
             self._file.write(_BOX.pack(box.x0, box.y0, box.x1, box.y1, box.score))
         self._file.write(mask)
         self.frames += 1
@@ -56,31 +101,35 @@ class DetectionLog:
         for number, frame in enumerate(frames):
             if number == self.frames:
                 raise _other_recording(number)
-            mark, blank, square, boxes, faces, packed = next(found)
-            if mark != _mark(frame.image):
+            entry = next(found)
+            if entry.mark != _mark(frame.image):
                 raise _other_recording(number)
-            height, width = frame.image.shape[:2]
-            if boxes is not None:
-                yield frame, heads_place(boxes, blank, width, height, square=square)
-                continue
-            bits = np.frombuffer(zlib.decompress(packed), dtype=np.uint8)
-            mask = np.unpackbits(bits, count=height * width).reshape(height, width).astype(bool)
-            yield frame, Place(mask, blank, faces=faces)
+            yield frame, entry.place(*frame.image.shape[:2])
 
     def faces(self) -> Iterator[Faces]:
         """Where faces were on each frame; None where they were not searched for."""
-        for _, _, _, boxes, faces, _ in self._read():
-            yield faces if boxes is None else boxes
+        for entry in self._read():
+            yield entry.boxes if entry.faces is None else entry.faces
 
-    def _read(self) -> Iterator[tuple[int, bool, bool, Faces, Faces, bytes]]:
+    def open_places(self) -> Iterator[OpenPlace]:
+        """What is open on purpose on each frame, and the faces that are covered there."""
+        for entry in self._read():
+            covered = (entry.boxes if entry.faces is None else entry.faces) or ()
+            yield OpenPlace(entry.as_it_is, entry.open_heads, entry.open_bodies, covered)
+
+    def _read(self) -> Iterator[_Entry]:
         place = 0
         for _ in range(self.frames):
             self._file.seek(place)
-            mark, blank, square, boxes, faces, length = _HEAD.unpack(self._file.read(_HEAD.size))
-            found = self._boxes(boxes), self._boxes(faces)
+            head = _HEAD.unpack(self._file.read(_HEAD.size))
+            mark, blank, square, as_it_is, *counts, length = head
+            boxes, faces, by_hand, open_heads, open_bodies = map(self._boxes, counts)
             packed = self._file.read(length)
             place = self._file.tell()
-            yield mark, blank, square, *found, packed
+            yield _Entry(
+                mark, blank, square, as_it_is, boxes, faces,
+                by_hand or (), open_heads or (), open_bodies or (), packed,
+            )  # fmt: skip
 
     def _boxes(self, count: int) -> Faces:
         if count == _UNKNOWN:

@@ -19,7 +19,9 @@ from sfumato.media import Frame, Image, ahead
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
 from sfumato.protect._setting_kinds import OnMissName, OutputCheck
+from sfumato.protect.hide._by_hand import Boxes, ByHand, CoveredBox, Moment, Tracks
 from sfumato.protect.hide._detection_log import DetectionLog
+from sfumato.protect.hide._open_on_purpose import not_on_purpose
 from sfumato.protect.hide._region import (
     MOST_EVERY,
     Filter,
@@ -73,6 +75,10 @@ class Hiding(Method):
         every: Annotated[int, Field(ge=1, le=MOST_EVERY)] | None = None,
         import_boxes: FileName | None = None,
         public_mask: bool = False,
+        leave_open: Tracks = (),
+        start: Moment | None = None,
+        end: Moment | None = None,
+        cover: Boxes = (),
         check: OutputCheck = CHECK_DETECTOR,
         seed: Seed | None = None,
     ) -> None:
@@ -87,6 +93,7 @@ class Hiding(Method):
                 every,
                 import_boxes,
                 public_mask,
+                ByHand(frozenset(leave_open), start, end, tuple(map(CoveredBox.of, cover))),
             )
         )
         self.watchers = self.region.watchers
@@ -134,6 +141,10 @@ class Hiding(Method):
             randomness=self.randomness.label,
         )
 
+    @property
+    def on_purpose(self) -> tuple[str, ...]:
+        return self.region.by_hand.sentences
+
     def remarks(self, shape: Shape) -> list[str]:
         return ["Where nobody is found nothing is changed: look at the output before you share it."]
 
@@ -155,9 +166,10 @@ class Hiding(Method):
                 if place.blank:
                     shown = np.full_like(frame.image, BLANK)
                 else:
-                    filled = [box.scale(_MARGIN) for box in self._left.get(number, ())]
+                    again = () if place.as_it_is else self._left.get(number, ())
+                    filled = [box.scale(_MARGIN) for box in again]
                     _fill(shown, filled)
-                    if second is not None:
+                    if second is not None and not place.as_it_is:
                         _fill_residual_faces(shown, frame.image, place, second, filled)
                 yield replace(frame, image=shown)
 
@@ -195,7 +207,13 @@ class Hiding(Method):
         if self.region.kind != "faces" or place.boxes is not None:
             return place
         height, width = place.mask.shape
-        return heads_place(place.faces or (), place.blank, width, height)
+        heads = heads_place(place.faces or (), place.blank, width, height)
+        return replace(
+            heads.with_boxes(place.by_hand),
+            open_heads=place.open_heads,
+            open_bodies=place.open_bodies,
+            as_it_is=place.as_it_is,
+        )
 
     @property
     def _checked(self) -> bool:
@@ -217,6 +235,8 @@ class Hiding(Method):
             )
         )
         bodies = list(self._bodies_left(source, made, tolerant))
+        if self.region.by_hand:
+            left, bodies = not_on_purpose(self.detection_log.open_places(), left, bodies)
         if not left and not bodies:
             return
         self._known = True
@@ -261,7 +281,7 @@ def _fill_residual_faces(
         known = place.faces
         found = second.detect(shown) if known is None else people.look_near(second, shown, known)
         again = [face for face in known or () if any(is_one_of(box, [face]) for box in found)]
-        left = [box for box in found if not is_one_of(box, known or ())]
+        left = [box for box in found if not is_one_of(box, (*(known or ()), *place.open_heads))]
         if there is None and left:
             there = credible(second.detect(original), known or ())
         again += [

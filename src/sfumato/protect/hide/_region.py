@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,6 +19,7 @@ from pydantic import Field, InstanceOf
 from sfumato import people
 from sfumato.media import IMAGE_SUFFIXES, Frame, Image, read_image
 from sfumato.protect._method import ProtectError
+from sfumato.protect.hide._by_hand import ByHand
 from sfumato.settings import FileName
 
 Watcher = Callable[[Frame, people.People, people.Mask], None]
@@ -35,6 +36,8 @@ class Place:
 
     ``boxes`` are the parts of the mask if it is made of heads: the ellipse of each, or all of it where
     ``square``; ``faces`` is where heads are known to be, or None where nobody looked for them.
+    ``by_hand`` are boxes that are covered whole; ``open_heads`` and ``open_bodies`` are those of people
+    who are left open on purpose, as is all of a frame that is shown ``as_it_is``.
     """
 
     mask: people.Mask
@@ -42,22 +45,32 @@ class Place:
     boxes: tuple[people.Box, ...] | None = None
     faces: tuple[people.Box, ...] | None = None
     square: bool = False
+    by_hand: tuple[people.Box, ...] = ()
+    open_heads: tuple[people.Box, ...] = ()
+    open_bodies: tuple[people.Box, ...] = ()
+    as_it_is: bool = False
+
+    def with_boxes(self, boxes: tuple[people.Box, ...]) -> Place:
+        """The same place, and these boxes whole."""
+        if not boxes:
+            return self
+        height, width = self.mask.shape
+        mask = self.mask | people.box_mask(boxes, width, height)
+        faces = None if self.faces is None else (*self.faces, *boxes)
+        return replace(self, mask=mask, faces=faces, by_hand=(*self.by_hand, *boxes))
 
     def parts(self) -> Iterator[tuple[slice, slice, people.Mask]]:
         """Every head, or every connected piece of the mask, as rows, columns and its own mask."""
         height, width = self.mask.shape
         if self.boxes is not None:
-            for box in self.boxes:
+            marked = [(box, self.square) for box in self.boxes]
+            for box, square in (*marked, *((box, True) for box in self.by_hand)):
                 rows, columns = box.pixels(width, height)
                 if rows.start < rows.stop and columns.start < columns.stop:
                     shape = rows.stop - rows.start, columns.stop - columns.start
                     origin = float(columns.start), float(rows.start)
                     whole = np.ones(shape, bool)
-                    yield (
-                        rows,
-                        columns,
-                        whole if self.square else people.ellipse(box, shape, origin),
-                    )
+                    yield rows, columns, whole if square else people.ellipse(box, shape, origin)
             return
         count, labels, stats, _ = cv2.connectedComponentsWithStats(self.mask.view(np.uint8))
         for label in range(1, count):
@@ -82,6 +95,7 @@ class Region:
     every: int | None = None
     import_boxes: str | os.PathLike[str] | None = None
     public_mask: bool = False
+    by_hand: ByHand = field(default_factory=ByHand)
 
     def __post_init__(self) -> None:
         named = self.detector is None or isinstance(self.detector, str)
@@ -100,6 +114,16 @@ class Region:
             raise ProtectError(
                 f"Expected a mask file to be declared public, got the region {self.name}: where a "
                 "detector finds people depends on the recording (R9)."
+            )
+        if self.by_hand and self.public_mask:
+            raise ProtectError(
+                "Expected a public mask alone, got one with --except, --from, --to or --cover: what is "
+                "chosen by looking at the recording is not public (R9)."
+            )
+        if self.by_hand.leave_open and self.kind == "background":
+            raise ProtectError(
+                "Expected people to be covered where some are left open, got the region background, "
+                "which shows them all: leave --except out."
             )
         if self.every < 1 or self.every > MOST_EVERY:
             raise ProtectError(
@@ -127,7 +151,8 @@ class Region:
     def settings(self) -> dict[str, Any]:
         """For the card: no file names."""
         if self.kind == "mask":
-            return {"region": "mask file", "public_mask": self.public_mask}
+            told = {"region": "mask file", "public_mask": self.public_mask}
+            return told | self.by_hand.settings
         name = getattr(self.detector, "name", self.detector) or "default"
         found_by = "imported annotations" if self.import_boxes is not None else name
         return {
@@ -135,6 +160,7 @@ class Region:
             "detector": found_by,
             "on_miss": self.on_miss,
             "every": self.every,
+            **self.by_hand.settings,
         }
 
     @property
@@ -150,19 +176,29 @@ class Region:
     @property
     def not_covered(self) -> tuple[str, ...]:
         if self.kind == "mask":
-            return ("everything outside the mask",)
-        return (MISSED, *people.NOT_COVERED)
+            return ("everything outside the mask", *self.by_hand.not_covered)
+        return (*self.by_hand.not_covered, MISSED, *people.NOT_COVERED)
 
     def find(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
         """Every frame with the pixels to work on, ``lookahead`` frames later."""
         self.streams = []
+        decided = self.by_hand.begin()
         for frame, found in self._stream(frames):
-            place = self._place(found, *frame.image.shape[:2])
+            inside = decided.works_on(frame)
+            covered, left = decided.split(found, inside)
+            place = self._place(covered, inside, *frame.image.shape[:2])
+            place = replace(
+                place.with_boxes(decided.covered()),
+                open_heads=left.heads(),
+                open_bodies=tuple(person.box for person in left),
+                as_it_is=not inside,
+            )
             for watch in self.watchers:
-                watch(frame, found, place.mask)
+                watch(frame, decided.shown(covered, left, place.mask.shape), place.mask)
             yield frame, place
+        decided.finish()
 
-    def _place(self, found: people.People, height: int, width: int) -> Place:
+    def _place(self, found: people.People, inside: bool, height: int, width: int) -> Place:
         if self.kind == "faces":
             by_hand = self.import_boxes is not None
             return heads_place(found.heads(), found.blank, width, height, square=by_hand)
@@ -170,7 +206,8 @@ class Region:
         named = self.detector is None or isinstance(self.detector, str)
         known = self.kind == "people" and named and self.import_boxes is None
         faces = found.heads() if known else None
-        return Place(~mask if self.kind == "background" else mask, found.blank, faces=faces)
+        around = self.kind == "background" and inside
+        return Place(~mask if around else mask, found.blank, faces=faces)
 
     def _stream(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, people.People]]:
         if self.kind == "mask":
