@@ -12,6 +12,7 @@ from sfumato.privacy._card import (
     check_page,
     checked_card,
     control_character,
+    counted_under,
     read_card,
     versions_of,
 )
@@ -141,6 +142,7 @@ __all__ = [
     "choose",
     "coins",
     "control_character",
+    "counted_under",
     "delta_of",
     "dpsgd_event",
     "dpsgd_schedule",
