@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -13,11 +14,13 @@ from typer.testing import CliRunner
 from sfumato.cli import protect, train
 from sfumato.cli.train import app
 from sfumato.errors import SfumatoError
+from sfumato.files import sha256
 from sfumato.learn import make_job, parse_config
 from sfumato.learn.config import _job
 from sfumato.learn.engine._step import PrivateStep
 from sfumato.ledger import BudgetExceededError, KeyConflictError, Ledger
-from sfumato.privacy import Composed, epsilon_of
+from sfumato.media import write_image
+from sfumato.privacy import Composed, card_path, checked_card, epsilon_of
 
 REAL_TAKE = PrivateStep.take
 
@@ -194,10 +197,76 @@ def test_the_budget_is_committed_before_the_model_can_be_seen(
     seen = []
     write = _job._write
 
-    def watched(job: Any, finished: Any, seconds: float) -> Path:
+    def watched(*finished: Any) -> Path:
         seen.append(len(book.show("gait").pending))
-        return write(job, finished, seconds)
+        return write(*finished)
 
     monkeypatch.setattr(_job, "_write", watched)
     assert run(tmp_path, "one").exit_code == 0
     assert seen == [0]
+
+
+def test_a_training_stands_in_the_history_with_its_model(tmp_path: Path, book: Ledger) -> None:
+    done = run(tmp_path, "one", "--purpose", "falls at home", "--operator", "Olga K.")
+    assert done.exit_code == 0, done.output
+    (row,) = book.history("gait")
+    model = tmp_path / "one" / "model.safetensors"
+    assert [vars(each) for each in row.release.outputs] == [
+        {"name": model.name, "sha256": sha256(model)}
+    ]
+    assert (row.release.purpose, row.release.operator) == ("falls at home", "Olga K.")
+    card = card_path(model).read_text()
+    assert checked_card(model).settings["ledger_key"] == row.release.key
+    assert "Olga" not in card
+    assert "falls at home" not in card
+
+
+def picture(path: Path, shade: int) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    write_image(path, np.full((32, 32, 3), shade, np.uint8))
+    return path
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_protected_release_stands_in_the_history_with_its_files(
+    tmp_path: Path, folder: bool
+) -> None:
+    unit = "pixels(1, frames=1)"
+    book = Ledger.open(tmp_path / "book.db")
+    book.create("gait", owner="lab", epsilon=9, delta=1e-3, unit=unit, relation="replace")
+    sources = [picture(tmp_path / "in" / f"{n}.png", 40 * n) for n in (1, 2)]
+    given = (tmp_path / "in", tmp_path / "out") if folder else (sources[0], tmp_path / "out.png")
+    method = ["--method", "laplace", "--epsilon", "2", "--unit", unit]
+    where = ["--ledger", str(tmp_path / "book.db"), "--dataset", "gait"]
+    done = CliRunner().invoke(
+        protect.app, [*map(str, given), *method, *where, "--purpose", "for Bern"]
+    )
+    assert done.exit_code == 0, done.output
+    (row,) = book.history("gait")
+    made = sorted((tmp_path / "out").glob("*.png")) if folder else [tmp_path / "out.png"]
+    assert len(made) == 1 + folder
+    assert {each.name: each.sha256 for each in row.release.outputs} == {
+        path.name: sha256(path) for path in made
+    }
+    assert row.release.purpose == "for Bern"
+    assert {checked_card(path).settings["ledger_key"] for path in made} == {row.release.key}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--purpose", "x"], "Expected a ledger for --purpose"),
+        (["--operator", "x"], "Expected a ledger for --purpose"),
+        (["--ledger", "b.db", "--dataset", "d", "--key", "a/b"], "without slashes"),
+    ],
+)
+def test_what_the_history_or_the_card_could_not_hold_is_refused_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], said: str
+) -> None:
+    monkeypatch.delenv("SFUMATO_LEDGER", raising=False)
+    source = picture(tmp_path / "in" / "a.png", 90)
+    done = CliRunner().invoke(
+        protect.app, [str(source), str(tmp_path / "out.png"), "--method", "edges", *more]
+    )
+    assert said in str(done.exception)
+    assert not (tmp_path / "out.png").exists()

@@ -44,7 +44,12 @@ def one_change_each(chain: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
         for field in fields(Entry):
             forged = copy.deepcopy(chain)
             value = forged["entries"][index][field.name]
-            forged["entries"][index][field.name] = value + (1 if isinstance(value, int) else "0")
+            if isinstance(value, dict):
+                value["sfumato"] += "0"
+            else:
+                forged["entries"][index][field.name] = value + (
+                    1 if isinstance(value, int) else "0"
+                )
             yield f"edit {field.name} of {index}", forged
         forged = copy.deepcopy(chain)
         del forged["entries"][index]

@@ -180,3 +180,61 @@ def test_a_file_without_a_guarantee_is_refused_in_one_sentence(
     assert code == 1
     assert err.startswith("sfumato: Expected")
     assert "Unexpected" not in err
+
+
+def test_history_as_table_csv_html_and_json(run: Run, guarantee: str, tmp_path: Path) -> None:
+    run(*CREATE)
+    assert "Nothing was released yet." in run("history")[1]
+    ask = ("reserve", "gym", "--guarantee", guarantee, "--key", "k")
+    run(*ask, "--operator", "ada", "--purpose", "for the annual report")
+    run("commit", "gym", "--key", "k", "--output", guarantee)
+    _, out, _ = run("history")
+    for words in ("for the annual report", "ada", "guarantee.json", "a noisy sum", "0.435"):
+        assert words in out
+    (row,) = as_json(run("history", "gym", "--json"))["releases"]
+    assert row["outputs"][0]["name"] == "guarantee.json"
+    for ending in ("csv", "html", "json"):
+        assert run("history", "-o", f"h.{ending}")[0] == 0
+        text = (tmp_path / f"h.{ending}").read_text()
+        assert "for the annual report" in text
+        assert row["outputs"][0]["sha256"] in text
+    assert run("history", "-o", "h.csv")[0] == 1, "a history is not overwritten"
+    code, _, err = run("history", "-o", "h.pdf")
+    assert (code, "as .html, .csv or .json" in err) == (1, True)
+    assert run("history", "pool")[0] == 1
+
+
+def test_the_operator_is_the_user_unless_named_or_denied(
+    run: Run, guarantee: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "the user")
+    run(*CREATE[:5], "20", *CREATE[6:])
+    ask = ("reserve", "gym", "--guarantee", guarantee, "--key")
+    for key, more in (("a", ()), ("b", ("--operator", "ada")), ("c", ("--operator", "-"))):
+        assert run(*ask, key, *more)[0] == 0
+    rows = as_json(run("history", "--json"))["releases"]
+    assert [row["operator"] for row in rows] == ["the user", "ada", None]
+
+
+def test_list_and_history_read_at_80_columns(
+    run: Run, guarantee: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    owner = "the department of movement science"
+    run(*CREATE[:3], owner, *CREATE[4:-3], "pixels(16, frames=1)", "--relation", "replace")
+    run("create", "a data set with a long name of its own", *CREATE[2:])
+    ask = ("reserve", CREATE[1], "--guarantee", guarantee, "--key", "k")
+    run(
+        "reserve",
+        "a data set with a long name of its own",
+        *ask[2:],
+        "--purpose",
+        "x " * 60 + "end",
+    )
+    for verb in ("list", "history"):
+        _, out, _ = run(verb)
+        assert max(len(line) for line in out.splitlines()) <= 80
+        assert "…" not in out
+    words = " ".join(run("list")[1].split())
+    assert "pixels(16, frames=1)" in words
+    assert "0.435 of 0.5" in words

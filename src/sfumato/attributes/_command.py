@@ -28,6 +28,7 @@ from sfumato.privacy import (
     Output,
     Randomness,
     card_path,
+    counted_under,
     versions_of,
 )
 from sfumato.protect import CommandResult
@@ -121,7 +122,10 @@ def run(
     state = kept or _fitted(request, data, donor_data, randomness, say)
     _refuse_strangers(state, donor_data)
     method, promise = state.method, state.method.promise_for(data.records)
-    with atomic_folder(request.target, force=request.force) as fresh, (spend or _free)(promise):
+    with (
+        atomic_folder(request.target, force=request.force) as fresh,
+        (spend or _free)(promise) as held,
+    ):
         promise = release(method, data.records, fresh)
         written = _write_files(fresh, donor_data, state.donor_rows)
         # the order of writing would be an order of the people
@@ -134,7 +138,7 @@ def run(
             done=_done(request, data, method),
             promise=promise,
             outputs=(replace(Output.of(fresh), name=request.target.name),),
-            settings=_card_settings(request, method),
+            settings=_card_settings(request, method) | counted_under(held),
             versions=versions_of("torch"),
         )
         card.write(request.target, force=request.force)

@@ -48,6 +48,14 @@ SHARED: dict[str, Any] = {
         help="A name for this release in the ledger (else a random one).",
         rich_help_panel=BUDGET,
     ),
+    "purpose": typer.Option(
+        None, help="What this release is for; stands in the ledger.", rich_help_panel=BUDGET
+    ),
+    "operator": typer.Option(
+        None,
+        help="Who releases, for the ledger alone (else your user name; - for nobody).",
+        rich_help_panel=BUDGET,
+    ),
     "acknowledge_no_guarantee": typer.Option(
         False,
         "--acknowledge-no-guarantee",

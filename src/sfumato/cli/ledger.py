@@ -14,11 +14,12 @@ from rich.text import Text
 
 from sfumato import files
 from sfumato.cli._output import emit
+from sfumato.cli._spending import operator_name
 from sfumato.cli._verb import verb, verbs
 from sfumato.errors import SfumatoError
 
 if TYPE_CHECKING:
-    from sfumato.ledger import Export, Ledger, Statement
+    from sfumato.ledger import Export, HistoryRow, Ledger, Statement
     from sfumato.privacy import Guarantee, NoGuarantee
 
 app = verbs(
@@ -31,6 +32,7 @@ app = verbs(
 )
 
 DATASET = typer.Argument(help="The data set's name.", metavar="DATASET")
+_OUTPUTS_SHOWN = 3
 KEY = typer.Option(..., "--key", help="The job's own name: the same job resumed uses it again.")
 GUARANTEE = typer.Option(
     ...,
@@ -93,6 +95,8 @@ def reserve(
         ["all"], help="The declared shard that is touched, or all. Repeat for several."
     ),
     *,
+    purpose: str | None,
+    operator: str | None,
     acknowledge_no_guarantee: bool,
     book: str,
     dry_run: bool,
@@ -118,6 +122,8 @@ def reserve(
         key=key,
         records=records,
         acknowledge_no_guarantee=acknowledge_no_guarantee,
+        operator=operator_name(operator),
+        purpose=purpose,
     )
     outside = "" if held.guaranteed else " [red]It has no guarantee: no budget covers it.[/]"
     _emit_statement(
@@ -136,16 +142,23 @@ def reserve(
 def commit(
     dataset: str = DATASET,
     key: str = KEY,
-    output: Path | None = typer.Option(None, help="The released file; its digest is recorded."),
+    output: Path | None = typer.Option(
+        None, help="What was released; name and digest are recorded."
+    ),
     *,
     book: str,
     as_json: bool,
 ) -> None:
-    """Record that the release reserved under KEY was let go."""
-    if output is not None and not output.is_file():
-        raise SfumatoError(f"Expected a released file, found none at {str(output)!r}.")
-    digest = None if output is None else files.sha256(output)
-    held = _open(book).commit(key, dataset=dataset, output_digest=digest)
+    """Record that the release reserved under KEY was let go, and which file that was."""
+    from sfumato.privacy import Output
+
+    named = None if output is None else Output.of(output)
+    opened = _open(book)
+    held = opened.commit(
+        key, dataset=dataset, output_digest=None if named is None else named.sha256
+    )
+    if named is not None:
+        held = opened.record_outputs(key, [(named.name, named.sha256)], dataset=dataset)
     words = f"[green]Committed[/] {escape(held.mechanism)} ({escape(key)} of {escape(dataset)})."
     emit(as_json, {"reservation": held.to_json()}, words)
 
@@ -155,20 +168,91 @@ def list_(*, book: str, as_json: bool) -> None:
     """All data sets with what is left of their budgets."""
     statements = _open(book).list()
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("data set", "owner", "epsilon", "delta", "unit", "relation", "spent"):
-        table.add_column(title, no_wrap=True)
+    for title in ("data set", "spent of epsilon", "", "for"):
+        table.add_column(title, overflow="fold")
     for each in statements:
         budget = each.budget
         table.add_row(
-            escape(each.dataset),
-            escape(budget.owner),
-            f"{_epsilon(each.spent_epsilon)} of {_epsilon(budget.epsilon)}",
-            f"{budget.delta:g}",
-            escape(str(budget.unit)),
-            budget.relation.value,
-            _bar(each, 12),
+            f"[bold]{escape(each.dataset)}[/]\n[dim]{escape(budget.owner)}[/]",
+            f"{_epsilon(each.spent_epsilon)} of {_epsilon(budget.epsilon)}\n"
+            f"[dim]delta {budget.delta:g}[/]",
+            _bar(each, 8),
+            f"{escape(str(budget.unit))}\n[dim]{budget.relation.value}[/]",
         )
     emit(as_json, {"datasets": [each.to_json() for each in statements]}, table)
+
+
+@verb(
+    app,
+    "sfumato ledger history films",
+    "sfumato ledger history -o history.html",
+    "sfumato ledger history -o history.csv",
+)
+def history(
+    dataset: str | None = typer.Argument(None, help="One data set; else all.", metavar="DATASET"),
+    output: Path | None = typer.Option(
+        None, "-o", "--output", help="Write it there instead: .html, .csv or .json."
+    ),
+    *,
+    book: str,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Every release: when, by whom, what for, at what price, and which files went out."""
+    rows = _open(book).history(dataset)
+    payload = {"releases": [row.to_json() for row in rows]}
+    if output is not None:
+        _write_history(output, rows, payload, force=force)
+        emit(
+            as_json,
+            {"history": output.name, "count": len(rows)},
+            f"Wrote {escape(str(output))}: {len(rows)} releases, with the names of their operators.",
+        )
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("release", "epsilon", "what for, by whom", "outputs"):
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*_history_cells(row))
+        table.add_row()
+    emit(as_json, payload, table if rows else "Nothing was released yet.")
+
+
+def _history_cells(row: HistoryRow) -> tuple[str, ...]:
+    """Four narrow columns: what a terminal has room for. The files have every column."""
+    held = row.release
+    alone = "[red]no guarantee[/]" if row.alone is None else _epsilon(row.alone)
+    shown = [
+        f"{escape(each.name or '(not named)')} [dim]{each.sha256[:8]}[/]"
+        for each in held.outputs[:_OUTPUTS_SHOWN]
+    ]
+    if (more := len(held.outputs) - _OUTPUTS_SHOWN) > 0:
+        shown.append(f"and {more} more")
+    return (
+        f"[bold]{escape(held.dataset)}[/] {held.at[:10]}\n{escape(held.mechanism)}\n"
+        f"[dim]{escape(held.key)}[/]",
+        f"{alone}\n[dim]total {_epsilon(row.total)}[/]",
+        f"{escape(held.purpose or '(not said)')}\n[dim]{escape(held.operator or '(not said)')}[/]",
+        "\n".join(shown) or ("(not named)" if held.committed else "[cyan]reserved, not let go[/]"),
+    )
+
+
+def _write_history(output: Path, rows: Any, payload: Any, *, force: bool) -> None:
+    from sfumato.ledger import history_as_csv
+
+    match output.suffix.lower():
+        case ".csv":
+            files.write_text(output, history_as_csv(rows), force=force)
+        case ".json":
+            files.write_json(output, payload, force=force)
+        case ".html":
+            from sfumato.report import history_page
+
+            files.write_text(output, history_page(rows), force=force)
+        case other:
+            raise SfumatoError(
+                f"Expected a history as .html, .csv or .json, got {other or 'no ending'}: rename it."
+            )
 
 
 @verb(
@@ -184,7 +268,7 @@ def export(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Every entry with count and head; without -o, only these two."""
+    """Every entry as JSON with count and head; without -o, only these two."""
     chain = _open(book).export()
     if output is not None:
         files.write_json(output, chain.to_json(), force=force)

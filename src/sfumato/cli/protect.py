@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from rich.markup import escape
 
 from sfumato.cli._help import ATTRIBUTES, BY_EYE, EXPERT, OUTPUT, PROMISE, WHERE
 from sfumato.cli._output import emit, ending, not_safe, progress_bar, say
-from sfumato.cli._spending import spending
+from sfumato.cli._spending import Spending, spending
 from sfumato.cli._verb import verb, verbs
 from sfumato.errors import SfumatoError
 from sfumato.settings import parse_pairs
@@ -176,6 +177,8 @@ def protect(
     ledger: str | None,
     dataset: str | None,
     key: str | None,
+    purpose: str | None,
+    operator: str | None,
     acknowledge_no_guarantee: bool,
     seed: int | None,
     force: bool,
@@ -188,6 +191,13 @@ def protect(
     releases.check_intention(
         source, target, method or releases.DEFAULT_METHOD, _named(epsilon, delta, unit)
     )
+
+    def spend() -> Spending | None:
+        return spending(
+            ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="protect",
+            operator=operator, purpose=purpose,
+        )  # fmt: skip
+
     if method is not None and releases.works_on_datasets(method):
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
                   preview, pairs, unit, delta, quality, workers, public_mask, cover, leave_open,
@@ -196,7 +206,7 @@ def protect(
             source, target, method, private, useful, donors_are, donors, donors_from, fit_on, state,
             settings=_settings(settings or [], epsilon=epsilon), seed=seed, force=force,
             misplaced=any(each is not None for each in beside) or keep_audio or keep_names,
-            spend=(ledger, dataset, key, acknowledge_no_guarantee), dry=dry_run, as_json=as_json,
+            spend=spend, dry=dry_run, as_json=as_json,
         )  # fmt: skip
         return
     if private or useful or donors_are or donors or donors_from or fit_on or state:
@@ -248,11 +258,11 @@ def protect(
         report = releases.dry_run(request)
         emit(as_json, report.payload, *map(escape, report.lines))
         return
-    spend = spending(
-        ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="protect"
-    )
+    counted = spend()
     with progress_bar(hidden=as_json):
-        report = releases.run(request, spend, say)
+        report = releases.run(request, counted, say)
+    if counted is not None:
+        counted.record(report.outputs)
     _finish(report, source, target, as_json)
 
 
@@ -272,7 +282,7 @@ def _attributes(
     seed: int | None,
     force: bool,
     misplaced: bool,
-    spend: tuple[str | None, str | None, str | None, bool],
+    spend: Callable[[], Spending | None],
     dry: bool,
     as_json: bool,
 ) -> None:
@@ -303,11 +313,12 @@ def _attributes(
         report = dry_run(request)
         emit(as_json, report.payload, *map(escape, report.lines))
     else:
-        ledger, dataset, key, acknowledged = spend
-        reserve = spending(ledger, dataset, key=key, acknowledged=acknowledged, verb="protect")
+        reserve = spend()
         counted = None if reserve is None else lambda promise: reserve(promise, new_run_id())
         with progress_bar(hidden=as_json):
             report = run(request, counted, say)
+        if reserve is not None:
+            reserve.record([target])
         _finish(report, source, target, as_json)
 
 

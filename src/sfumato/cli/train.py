@@ -45,6 +45,8 @@ def train(
     ledger: str | None,
     dataset: str | None,
     key: str | None,
+    purpose: str | None,
+    operator: str | None,
     acknowledge_no_guarantee: bool,
     dry_run: bool,
     force: bool,
@@ -71,7 +73,10 @@ def train(
         said = describe(job)
         emit(as_json, {"dry_run": True, **said}, *format_plan(job, said))
         return
-    spend = spending(ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="train")
+    spend = spending(
+        ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="train",
+        operator=operator, purpose=purpose,
+    )  # fmt: skip
     init_distributed()
     keep_freed_memory()
     if job.plan.is_private and not as_json:
@@ -87,6 +92,8 @@ def train(
         )
     if card is None:
         return
+    if spend is not None:
+        spend.record([card])
     last = run.history[-1] if run.history else {}
     emit(
         as_json,

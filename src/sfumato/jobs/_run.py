@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,9 +46,12 @@ class Start:
 
 
 class Guard(Protocol):
-    """Entered before any work of a run; ``check`` raises unless a result may be published."""
+    """Entered before any work of a run; ``check`` raises unless a result may be published.
 
-    def __call__(self, start: Start) -> AbstractContextManager[object]: ...
+    What it is entered as goes to the work beside the settings; it does not make them others.
+    """
+
+    def __call__(self, start: Start) -> AbstractContextManager[Mapping[str, Any] | None]: ...
 
     def check(self, result: Any) -> None: ...
 
@@ -165,8 +168,8 @@ class _Job:
                 outcomes[number] = settled
         todo = [number for number in range(len(items)) if number not in outcomes]
         with suppress(_UnfinishedError):
-            with self._guarded(items, todo):
-                self._work_on(items, todo, outcomes, workers, timeout, progress)
+            with self._guarded(items, todo) as more:
+                self._work_on(items, todo, outcomes, workers, timeout, progress, more)
                 failed = any(outcome.state == "failed" for outcome in outcomes.values())
                 if failed or unfinished:
                     raise _UnfinishedError
@@ -174,7 +177,9 @@ class _Job:
                 self.manifest.close_run()
         return [outcomes[number] for number in range(len(items))]
 
-    def _guarded(self, items: list[Item], todo: list[int]) -> AbstractContextManager[object]:
+    def _guarded(
+        self, items: list[Item], todo: list[int]
+    ) -> AbstractContextManager[Mapping[str, Any] | None]:
         """The guard of this run; a run that is closed and finds new work is another run."""
         if self.guard is None or (self.manifest.closed and not todo):
             return nullcontext()
@@ -191,6 +196,7 @@ class _Job:
         workers: int,
         timeout: float | None,
         progress: Callable[[Standing], None],
+        more: Mapping[str, Any] | None,
     ) -> None:
         weights = [_weight(items[number].source) for number in todo]
         standing = Standing(
@@ -202,8 +208,9 @@ class _Job:
         )
         progress(standing)
         targets = [self._target(items[number], number) for number in todo]
+        settings = {**self.settings, **(more or {})}
         tasks = [
-            (self.work, items[number].source, target, self._root(number), self.settings)
+            (self.work, items[number].source, target, self._root(number), settings)
             for number, target in zip(todo, targets)
         ]
         with closing(run_tasks(_perform, tasks, workers=workers, timeout=timeout)) as answers:

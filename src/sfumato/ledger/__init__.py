@@ -13,8 +13,9 @@ from sfumato.ledger._errors import (
     TamperedError,
     UnguaranteedReleaseError,
 )
+from sfumato.ledger._history import HistoryRow, epsilon_in_words, history_as_csv
 from sfumato.ledger._ledger import Ledger, Preview
-from sfumato.ledger._reservation import Reservation
+from sfumato.ledger._reservation import ReleasedOutput, Reservation
 from sfumato.ledger._statement import Statement
 
 __all__ = [
@@ -22,13 +23,17 @@ __all__ = [
     "BudgetExceededError",
     "Entry",
     "Export",
+    "HistoryRow",
     "KeyConflictError",
     "Ledger",
     "LedgerBusyError",
     "LedgerError",
     "Preview",
+    "ReleasedOutput",
     "Reservation",
     "Statement",
     "TamperedError",
     "UnguaranteedReleaseError",
+    "epsilon_in_words",
+    "history_as_csv",
 ]

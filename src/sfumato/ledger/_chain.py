@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sfumato.ledger._errors import LedgerError, TamperedError
 
 GENESIS = "0" * 64
 EXPORT_TYPE = "sfumato-ledger"
-EXPORT_VERSION = 1
+EXPORT_VERSION = 2  # version 1 held each body as text inside the JSON
 
 
 def canonical(value: Any) -> str:
@@ -130,22 +130,30 @@ class Export:
             "version": EXPORT_VERSION,
             "count": self.count,
             "head": self.head,
-            "entries": [asdict(entry) for entry in self.entries],
+            "entries": [{**vars(entry), "body": entry.content()} for entry in self.entries],
         }
 
     @classmethod
     def from_json(cls, value: Any) -> Export:
-        """Read an exported chain and check every link."""
+        """Read an exported chain, of this version or the one before, and check every link."""
         expected = {"type", "version", "count", "head", "entries"}
         if not isinstance(value, Mapping) or value.get("type") != EXPORT_TYPE:
             raise LedgerError("Expected a file written by sfumato ledger export, got another one.")
-        if set(value) != expected or value["version"] != EXPORT_VERSION:
+        if set(value) != expected or value["version"] not in (1, EXPORT_VERSION):
             raise LedgerError(
-                f"Expected an export of version {EXPORT_VERSION} with the fields "
+                f"Expected an export of version 1 or {EXPORT_VERSION} with the fields "
                 f"{sorted(expected)}, got version {value.get('version')!r} with {sorted(value)}."
             )
         names = {field.name for field in fields(Entry)}
         for entry in value["entries"]:
             if not isinstance(entry, Mapping) or set(entry) != names:
                 raise TamperedError("An exported entry has missing or additional fields.")
-        return cls(value["count"], value["head"], tuple(Entry(**e) for e in value["entries"]))
+        # what is hashed is the body's canonical text, whichever way the export spells it
+        spelled = str if value["version"] == 1 else canonical
+        try:
+            entries = [
+                Entry(**{**each, "body": spelled(each["body"])}) for each in value["entries"]
+            ]
+        except (TypeError, ValueError):  # not a number, or nested without end
+            raise TamperedError("An exported entry holds what no ledger can hold.") from None
+        return cls(value["count"], value["head"], tuple(entries))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,8 @@ from sfumato.ledger._errors import (
     LedgerError,
     UnguaranteedReleaseError,
 )
-from sfumato.ledger._reservation import Request, Reservation, plain_records
+from sfumato.ledger._history import HistoryRow, history_of
+from sfumato.ledger._reservation import ReleasedOutput, Request, Reservation, plain_records
 from sfumato.ledger._state import Account, LedgerState
 from sfumato.ledger._statement import Statement
 from sfumato.privacy import Guarantee, NoGuarantee, Relation, Unit
@@ -124,6 +125,8 @@ class Ledger:
         records: str | Collection[str] = ALL,
         acknowledge_no_guarantee: bool = False,
         draws: bool = True,
+        operator: str | None = None,
+        purpose: str | None = None,
     ) -> Reservation:
         """Count a release as spent, or refuse it. Call this before any noise is drawn.
 
@@ -133,7 +136,8 @@ class Ledger:
         id, never does (R20). Without ``run``, whoever keeps the key answers for using it once.
         ``draws=False`` says that everything was drawn before: a committed reservation is then found
         again, so that a run that died between its commit and its output can write the output.
-        ``records`` is ``all`` or the declared shards that the release touches.
+        ``records`` is ``all`` or the declared shards that the release touches. ``operator`` and
+        ``purpose`` stand in the history and decide nothing; of a resumed run, the first ones stay.
         """
         request = Request.of(
             promise,
@@ -142,6 +146,8 @@ class Ledger:
             acknowledged=acknowledge_no_guarantee,
             run=run,
             draws=draws,
+            operator=operator,
+            purpose=purpose,
         )
         state = self._read()
         for attempt in range(_OPTIMISTIC_TRIES + 1):
@@ -161,8 +167,8 @@ class Ledger:
                         "records": plain_records(request.records),
                         "acknowledged_no_guarantee": request.event is None and request.acknowledged,
                     }
-                    if request.run is not None:
-                        body["run"] = request.run
+                    said = {name: getattr(request, name) for name in ("run", "operator", "purpose")}
+                    body |= {name: value for name, value in said.items() if value is not None}
                     self._append(connection, state, dataset, "reserve", request.key, body)
                     return account.reservations[request.key]
         raise AssertionError("the last attempt decides while it holds the lock")
@@ -209,7 +215,42 @@ class Ledger:
                 return held
             body = {"reservation": held.entry, "output_digest": output_digest}
             self._append(connection, state, held.dataset, "commit", key, body)
-            return replace(held, committed=True)
+            return _held(state, key, held.dataset)
+
+    def record_outputs(
+        self,
+        key: str,
+        outputs: Iterable[tuple[str, str]],
+        *,
+        dataset: str | None = None,
+    ) -> Reservation:
+        """Write down what a committed release let go: the name and SHA-256 of every output.
+
+        It is an entry of its own, because a model is written after its commit. Said once; a second
+        time it must be the same.
+        """
+        named = tuple(ReleasedOutput.checked(*each) for each in sorted(outputs))
+        if not named:
+            raise LedgerError("Expected at least one output that was let go, got none.")
+        state = self._read()
+        with self._storage.writing() as connection:
+            state.extend(self._storage.entries(connection, after=state.count))
+            held = _held(state, key, dataset)
+            if not held.committed:
+                raise LedgerError(
+                    f"Expected a committed release to name outputs of, but {key!r} of "
+                    f"{held.dataset!r} is only reserved: commit it first."
+                )
+            if held.outputs == named:
+                return held
+            if held.outputs and held.outputs[0].name is not None:
+                raise KeyConflictError(
+                    f"The release with the key {key!r} of {held.dataset!r} already names other "
+                    "outputs: what is let go beside them is another release with its own key."
+                )
+            body = {"outputs": [vars(each) for each in named]}
+            self._append(connection, state, held.dataset, "outputs", key, body)
+            return _held(state, key, held.dataset)
 
     @contextmanager
     def spending(
@@ -222,6 +263,8 @@ class Ledger:
         records: str | Collection[str] = ALL,
         acknowledge_no_guarantee: bool = False,
         draws: bool = True,
+        operator: str | None = None,
+        purpose: str | None = None,
     ) -> Iterator[Reservation]:
         """Reserve before the block, commit after it; if the block raises, the budget stays spent.
 
@@ -235,6 +278,8 @@ class Ledger:
             records=records,
             acknowledge_no_guarantee=acknowledge_no_guarantee,
             draws=draws,
+            operator=operator,
+            purpose=purpose,
         )
         yield held
         self._commit(held, only_once=draws)
@@ -276,6 +321,12 @@ class Ledger:
         """The statements of all data sets, by name."""
         accounts = self._read().accounts
         return tuple(Statement.of(accounts[name]) for name in sorted(accounts))
+
+    def history(self, dataset: str | None = None) -> tuple[HistoryRow, ...]:
+        """Every release, the oldest first: of one data set, or of all."""
+        state = self._read()
+        accounts = state.accounts.values() if dataset is None else [state.account(dataset)]
+        return history_of(accounts)
 
     def export(self) -> Export:
         """The whole chain with count and head. Keep it where the ledger's writers cannot reach."""

@@ -15,6 +15,24 @@ from sfumato.privacy import Event, Guarantee, NoGuarantee, UnitMismatchError
 # sfumato, and a resumed job must still find its reservation.
 _IDENTITY = ("type", "mechanism", "unit", "relation", "event")
 _RUN_ID = re.compile("[0-9a-f]{32}")
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class ReleasedOutput:
+    """A file or folder that was let go, by its own name and digest; older entries have no name."""
+
+    name: str | None
+    sha256: str
+
+    @classmethod
+    def checked(cls, name: object, sha256: object) -> ReleasedOutput:
+        if not isinstance(sha256, str) or not _DIGEST.fullmatch(sha256):
+            raise LedgerError(f"Expected the SHA-256 of an output in hexadecimal, got {sha256!r}.")
+        named = None if name is None else checked_name("name of an output", name)
+        if named is not None and ("/" in named or "\\" in named):
+            raise LedgerError(f"Expected the name of an output without folders, got {name!r}.")
+        return cls(named, sha256)
 
 
 @dataclass(frozen=True)
@@ -24,7 +42,8 @@ class Reservation:
     ``entry`` and ``digest`` are its receipt: they name the entry of the chain that holds it.
     ``records`` is None for all records, else the shards (or the description) that were named.
     ``run`` is the random id of the one run that may draw under it; None when a person keeps the
-    key (``sfumato ledger reserve``) and answers for that.
+    key (``sfumato ledger reserve``) and answers for that. ``operator`` and ``purpose`` are what was
+    said when it was reserved; entries of earlier versions say neither.
     """
 
     dataset: str
@@ -36,6 +55,11 @@ class Reservation:
     digest: str
     committed: bool = False
     run: str | None = None
+    at: str = ""
+    operator: str | None = None
+    purpose: str | None = None
+    committed_at: str | None = None
+    outputs: tuple[ReleasedOutput, ...] = ()
 
     @property
     def guaranteed(self) -> bool:
@@ -56,6 +80,11 @@ class Reservation:
             "entry": self.entry,
             "digest": self.digest,
             "run": self.run,
+            "at": self.at,
+            "operator": self.operator,
+            "purpose": self.purpose,
+            "committed_at": self.committed_at,
+            "outputs": [vars(output) for output in self.outputs],
         }
 
 
@@ -70,6 +99,8 @@ class Request:
     acknowledged: bool
     run: str | None = None
     draws: bool = True
+    operator: str | None = None
+    purpose: str | None = None
 
     @classmethod
     def of(
@@ -81,6 +112,8 @@ class Request:
         acknowledged: bool,
         run: str | None = None,
         draws: bool = True,
+        operator: str | None = None,
+        purpose: str | None = None,
     ) -> Request:
         stored, event = _stored(promise)
         return cls(
@@ -91,6 +124,8 @@ class Request:
             acknowledged,
             _checked_run_id(run),
             draws,
+            None if operator is None else checked_name("operator", operator),
+            None if purpose is None else checked_name("purpose", purpose),
         )
 
     def check_speaks_of(self, dataset: str, budget: Budget) -> None:

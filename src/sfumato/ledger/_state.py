@@ -17,7 +17,7 @@ from sfumato.ledger._errors import (
     LedgerError,
     TamperedError,
 )
-from sfumato.ledger._reservation import Request, Reservation
+from sfumato.ledger._reservation import ReleasedOutput, Request, Reservation
 from sfumato.privacy import Event, event_from_json, format_epsilon
 
 
@@ -154,7 +154,18 @@ class LedgerState:
         elif entry.kind == "commit":
             if held is None or held.committed:
                 raise LedgerError("it commits a key that is not open")
-            account.reservations[entry.key] = replace(held, committed=True)
+            digest = body.get("output_digest")
+            account.reservations[entry.key] = replace(
+                held,
+                committed=True,
+                committed_at=str(body["at"]),
+                outputs=() if digest is None else (ReleasedOutput(None, str(digest)),),
+            )
+        elif entry.kind == "outputs":
+            if held is None or not held.committed:
+                raise LedgerError("it names outputs of a key that is not committed")
+            outputs = tuple(ReleasedOutput.checked(**each) for each in body["outputs"])
+            account.reservations[entry.key] = replace(held, outputs=outputs)
         else:
             raise LedgerError("its kind is unknown")
 
@@ -172,4 +183,7 @@ def _reservation(entry: Entry, body: dict[str, Any]) -> Reservation:
         entry.number,
         entry.digest,
         run=body.get("run"),
+        at=str(body["at"]),
+        operator=body.get("operator"),
+        purpose=body.get("purpose"),
     )

@@ -12,6 +12,7 @@ from sfumato.privacy._card import (
     check_page,
     checked_card,
     control_character,
+    counted_under,
     read_card,
     versions_of,
 )
@@ -154,6 +155,7 @@ __all__ = [
     "coins",
     "content_digest",
     "control_character",
+    "counted_under",
     "delta_of",
     "dpsgd_event",
     "dpsgd_schedule",

@@ -269,6 +269,12 @@ class Card:
         return replace(self, reviews=(*earlier, review), signature=None)
 
 
+def counted_under(reservation: object) -> dict[str, str]:
+    """The ledger's key of what a release is counted under, as a setting of its card."""
+    key = getattr(reservation, "key", None)
+    return {} if key is None else {"ledger_key": key}
+
+
 def card_path(output: str | os.PathLike[str]) -> Path:
     """Where the card of an output stands."""
     target = _with_a_name(output)

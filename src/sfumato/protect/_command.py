@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -24,12 +24,18 @@ from sfumato.media import (
     require_video_name,
     video_suffix,
 )
-from sfumato.privacy import Unit, new_run_id, promise_from_json
+from sfumato.privacy import Unit, counted_under, new_run_id, promise_from_json
 from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._covering import covering, covers
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect._registry import accepts, make
-from sfumato.protect._release import OutputSettings, Reading, promise_of_release, release, shape_of
+from sfumato.protect._release import (
+    OutputSettings,
+    Reading,
+    promise_of_release,
+    release,
+    shape_of,
+)
 from sfumato.protect._review_exports import ReviewExports, review_exports
 
 DEFAULT_DELTA = 1e-5
@@ -269,6 +275,7 @@ def release_item(source: Path, target: Path, settings: dict[str, Any]) -> dict[s
         target,
         output=OutputSettings(**settings["output"]),
         reading=reading,
+        counted=settings.get("counted"),
     )
     return {"promise": promise.to_json(), **asdict(reading)}
 
@@ -286,13 +293,15 @@ class _Reservation:
         self._request, self._settings, self._spend = request, settings, spend
         self._promise: Promise | None = None
 
-    def __call__(self, start: Start) -> AbstractContextManager[object]:
+    @contextmanager
+    def __call__(self, start: Start) -> Iterator[dict[str, Any]]:
         if start.kept is None:
             self._promise = self._weakest(start.sources)
             start.keep(self._promise.to_json())
         else:
             self._promise = promise_from_json(start.kept)
-        return self._spend(self._promise, start.run)
+        with self._spend(self._promise, start.run) as held:
+            yield {"counted": counted_under(held)}
 
     def check(self, result: Any) -> None:
         """Raise unless an item of the job is covered by what was reserved."""

@@ -34,6 +34,7 @@ from sfumato.privacy import (
     UnitKind,
     card_path,
     control_character,
+    counted_under,
     versions_of,
 )
 from sfumato.progress import tell
@@ -102,6 +103,7 @@ def release(
     spend: Spend | None = None,
     pairs: BeforeAfterPairs | None = None,
     reading: Reading | None = None,
+    counted: dict[str, str] | None = None,
 ) -> Promise:
     """Protect one video or picture file; returns what was promised and is written on the card.
 
@@ -109,7 +111,8 @@ def release(
     ``spend`` is entered with the promise before any noise is drawn (the ledger's reservation), and
     after everything that can be known to fail beforehand: names, places, codec, and the whole
     recording, which is read once more for it. ``pairs`` of original and protected frames are set
-    aside elsewhere, and the card says so. ``reading`` is filled with what was read.
+    aside elsewhere, and the card says so. ``reading`` is filled with what was read. ``counted``
+    is what the card says where others entered the ledger for this and more (a folder).
     """
     how = output or OutputSettings()
     source, target = Path(source), Path(target)
@@ -118,15 +121,15 @@ def release(
     require_target(source, target, how, sidecars=sidecars, force=force)
     if pairs is not None:
         pairs.refuse(source, target)
-    counted = method.needs_length or spend is not None
-    shape = shape_of(source, count=counted, tolerant=how.tolerant)
+    length = method.needs_length or spend is not None
+    shape = shape_of(source, count=length, tolerant=how.tolerant)
     promise = promise_of_release(method, source, shape, how)
     work = _Work(method, source, shape, how, keeps_times(promise), reading or Reading())
     with staging_folder(target) as staging, pairs.kept() if pairs else nullcontext():
         if spend is not None:
             _try_writing(staging, source, target, shape, how)
         # the budget is committed before anybody can see the output, never after
-        with (spend or _free)(promise):
+        with (spend or _free)(promise) as held:
             made = staging / target.name
             work.make(made)
             if isinstance(promise, NoGuarantee):
@@ -142,7 +145,9 @@ def release(
                 done=done,
                 promise=promise,
                 outputs=tuple(Output.of(path) for path in (made, *_staged(made, sidecars))),
-                settings=method.settings | {"codec": how.codec, "keep_audio": how.keep_audio},
+                settings=method.settings
+                | {"codec": how.codec, "keep_audio": how.keep_audio}
+                | (counted or counted_under(held)),
                 detectors=tuple(f"{name} on {device}" for name, device in method.detectors_used),
                 reviews=(),
                 versions=_versions(method, is_picture),

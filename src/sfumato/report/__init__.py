@@ -3,6 +3,7 @@
 from sfumato.privacy.measures import Measured, MeasuresError, MeasuresFile, parse_measures
 from sfumato.privacy.verdict import VerdictError, VerdictFile, parse_verdict
 from sfumato.report._collect import Collected, Release, ReportError, collect
+from sfumato.report._history import history_page
 from sfumato.report._page import Report, render, write_report
 from sfumato.report._pictures import PictureError
 
@@ -18,6 +19,7 @@ __all__ = [
     "VerdictError",
     "VerdictFile",
     "collect",
+    "history_page",
     "parse_measures",
     "parse_verdict",
     "render",

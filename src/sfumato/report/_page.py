@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from sfumato import __version__
@@ -26,10 +24,10 @@ from sfumato.privacy import (
     checklist,
     format_epsilon,
     officer_view,
-    without_paths,
 )
 from sfumato.privacy.measures import Measured
 from sfumato.report._collect import Collected, Release, collect
+from sfumato.report._templates import environment
 
 if TYPE_CHECKING:
     from sfumato.report._figures import Figure
@@ -159,19 +157,9 @@ def write_report(
 
 def render(report: Report) -> str:
     """The whole page as text."""
-    environment = Environment(
-        loader=PackageLoader("sfumato.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        # the one door through which every value leaves
-        finalize=_outgoing,
-    )
-    environment.filters["number"] = _number
-    environment.filters["plain"] = _plain_value
-    style = Markup(environment.get_template("style.css").render())
-    return environment.get_template("report.html").render(
+    made = environment()
+    style = Markup(made.get_template("style.css").render())
+    return made.get_template("report.html").render(
         report=report,
         style=style,
         version=__version__,
@@ -394,31 +382,3 @@ def _commands(report: Report) -> list[str]:
         lines += each.commands
     lines.append("sfumato report RUN... -o report.html")
     return list(dict.fromkeys(lines))
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
-
-
-def _plain_value(value: Any) -> str:
-    """A value of a card or a table, for a cell."""
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:.6g}"
-        case list() | tuple() if all(isinstance(item, str) for item in value):
-            return "; ".join(value) or "none"
-        case list() | tuple() | Mapping():
-            return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
-        case _:
-            return str(value)
-
-
-def _outgoing(value: Any) -> Any:
-    """Everything that is printed: our own markup as it is, text of others without paths."""
-    if isinstance(value, Markup):
-        return value
-    return without_paths(value) if isinstance(value, str) else value

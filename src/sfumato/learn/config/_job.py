@@ -40,7 +40,7 @@ from sfumato.learn.engine._probe import route_of
 from sfumato.learn.engine._ranks import Team
 from sfumato.learn.engine._step import PrivateStep
 from sfumato.learn.engine._streams import Streams
-from sfumato.privacy import SEEDED, Guarantee, NoGuarantee, Randomness
+from sfumato.privacy import SEEDED, Guarantee, NoGuarantee, Randomness, counted_under
 
 MODEL, CHECKPOINT, CONFIG, HISTORY, EVENTS = (
     "model.safetensors", "checkpoint.safetensors", "config.yaml", "history.json", "tensorboard",
@@ -152,6 +152,15 @@ def run_job(
     start = time.monotonic()
     log = _OperatorLog(config.operator_log) if config.operator_log and team.is_rank_zero else None
     anew = force and not resume
+    counted: dict[str, str] = {}
+
+    @contextmanager
+    def counting(*promise: Any, **more: Any) -> Iterator[None]:
+        assert spend is not None
+        with spend(*promise, **more) as held:
+            counted.update(counted_under(held))
+            yield
+
     with _board(job, progress, anew=anew) if team.is_rank_zero else nullcontext(progress) as show:
         run = train(
             model, records, job.plan, speed=speed_of(config), optimizer=optimizer_of(config),
@@ -161,11 +170,12 @@ def run_job(
             evaluate_every=config.training.evaluate_every, progress=show,
             operator=log, show_private_loss=config.private_loss != "hidden",
             shared_records=config.shared_records, randomness=Randomness(config.seed),
-            start=job.start, what_a_record_is=job.record, spend=spend,
+            start=job.start, what_a_record_is=job.record,
+            spend=None if spend is None else counting,
         )  # fmt: skip
     if not team.is_rank_zero:
         return run, None
-    return run, _write(job, run, time.monotonic() - start)
+    return run, _write(job, run, time.monotonic() - start, counted)
 
 
 @contextmanager
@@ -213,7 +223,7 @@ def _scalars(shown: Progress, plan: Plan, *, private: bool) -> dict[str, float]:
     return {tag: value for tag, value in found.items() if value is not None}
 
 
-def _write(job: Job, run: Run, seconds: float) -> Path:
+def _write(job: Job, run: Run, seconds: float, counted: dict[str, str]) -> Path:
     folder = job.folder
     target = folder / MODEL
     # it names the folders of private recordings
@@ -229,6 +239,7 @@ def _write(job: Job, run: Run, seconds: float) -> Path:
             "trainable": config.model.trainable, "optimizer": config.training.optimizer,
             "private_loss": config.private_loss,
             **({} if config.pose is None else {"record": job.record}),
+            **counted,
         },
         temporary_files=("checkpoints and, with a frozen trunk, a cache of features (mode 0600)",),
         force=True,
