@@ -383,18 +383,8 @@ MUTANTS = (
         (
             Patch(
                 "learn/engine/_persons.py",
-                "own = mean_gradient(model, loss, rows, speed)\n",
-                "own = clipped_rows(model, loss, rows, clip_norm, speed)[0]\n",
-            ),
-            Patch(
-                "learn/engine/_persons.py",
-                "list(own.values()), clip_norm)",
-                "list(own.values()), 1e30)",
-            ),
-            Patch(
-                "learn/engine/_persons.py",
-                "from sfumato.learn.engine._clipped import micro_batch",
-                "from sfumato.learn.engine._clipped import clipped_rows, micro_batch",
+                "together = Grouped([one.records for one in some])",
+                "together = Grouped([1] * rows.records)",
             ),
         ),
         (f"{_STEP}::test_a_whole_person_moves_the_sum_no_further",),

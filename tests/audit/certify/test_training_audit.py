@@ -143,7 +143,9 @@ def test_a_projection_that_reads_private_records_is_named(monkeypatch: pytest.Mo
 
 
 def test_a_person_clipped_record_by_record_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def one_by_one(model: Any, loss: Any, persons: Any, clip_norm: float, speed: Any) -> Any:
+    def one_by_one(
+        model: Any, loss: Any, persons: Any, clip_norm: float, speed: Any, look: Any
+    ) -> Any:
         total: dict[str, torch.Tensor] = {}
         for rows in persons:
             sums, norms = clipped_rows(model, loss, rows, clip_norm, speed)

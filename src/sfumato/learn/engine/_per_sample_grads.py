@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from sfumato.learn.engine._contributions import Contribution, Explicit, merged
+from sfumato.learn.engine._grouped import Grouped
 from sfumato.learn.engine._per_sample_layers import (
     PerSampleConv,
     PerSampleEmbedding,
@@ -35,12 +36,18 @@ class GradientRecorder(TorchFunctionMode):
     """Collects, for each trainable parameter, what its per-record gradients are made of.
 
     ``records`` records lie one after the other on the first axis of every activation; a record may
-    own several consecutive rows (clips, windows, frames).
+    own several consecutive rows (clips, windows, frames). ``persons`` says which consecutive records
+    are one person's: their gradients are then summed before any norm is taken.
     """
 
-    def __init__(self, parameters: Mapping[str, nn.Parameter], records: int) -> None:
+    def __init__(
+        self,
+        parameters: Mapping[str, nn.Parameter],
+        records: int,
+        persons: Grouped | None = None,
+    ) -> None:
         super().__init__()
-        self.records = records
+        self.records, self._persons = records, persons
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._uses: dict[str, list[Contribution]] = {name: [] for name in parameters}
         self._copies: list[tuple[str, Tensor, tuple[int, ...]]] = []
@@ -56,8 +63,13 @@ class GradientRecorder(TorchFunctionMode):
         self._uses[self._names[id(parameter)]].append(contribution)
 
     def rows(self, tensor: Tensor) -> Tensor:
-        """(B, rows, last axis): everything of a record side by side."""
-        return tensor.reshape(self.records, -1, tensor.shape[-1])
+        """(B, rows, last axis): everything of a record, or of a person, side by side."""
+        each = tensor.reshape(self.records, -1, tensor.shape[-1])
+        return each if self._persons is None else self._persons.side_by_side(each)
+
+    def each(self, grads: Tensor) -> Explicit:
+        """Gradients of single records, summed over each person's."""
+        return Explicit(grads if self._persons is None else self._persons.add_up(grads))
 
     # -- called by the engine --------------------------------------------------------------------
 
@@ -65,7 +77,7 @@ class GradientRecorder(TorchFunctionMode):
         """After the backward pass: one contribution for each parameter that was used."""
         for name, copies, shape in self._copies:
             if copies.grad is not None:
-                self._uses[name].append(Explicit(copies.grad.reshape(self.records, *shape)))
+                self._uses[name].append(self.each(copies.grad.reshape(self.records, *shape)))
         found = {name: merged(uses) for name, uses in self._uses.items() if uses}
         # The graph's nodes hold the recorder, and activations hold the graph: an emptied one leaves no
         # cycle, so that a step's memory is free when the step ends, not when Python next collects.

@@ -60,11 +60,12 @@ class PerSampleConv(Function):
         (x,), weight = ctx.saved_tensors, ctx.weight
         recorder, (stride, padding, dilation, groups) = ctx.recorder, ctx.settings
         if recorder.keeps(weight):
-            recorder.add(weight, _conv_gradients(x, weight, grad, ctx.settings, recorder.records))
+            recorder.add(weight, _conv_gradients(x, weight, grad, ctx.settings, recorder))
         if recorder.keeps(ctx.bias):
             summed = grad.flatten(2).sum(2)
             recorder.add(
-                ctx.bias, Explicit(summed.reshape(recorder.records, -1, summed.shape[1]).sum(1))
+                ctx.bias,
+                recorder.each(summed.reshape(recorder.records, -1, summed.shape[1]).sum(1)),
             )
         if not ctx.needs_input_grad[0]:
             return None, None, None, None, None
@@ -77,24 +78,23 @@ class PerSampleConv(Function):
 
 
 def _conv_gradients(
-    x: Tensor, weight: Tensor, grad: Tensor, settings: Any, records: int
+    x: Tensor, weight: Tensor, grad: Tensor, settings: Any, recorder: Any
 ) -> Explicit | Product:
     """Per-record gradients of a kernel, in the way that is fastest for its shape."""
-    stride, padding, dilation, groups = settings
+    (stride, padding, dilation, groups), records = settings, recorder.records
     wide, tall, cells = x.shape[1], grad.shape[1], math.prod(grad.shape[2:]) * len(x) // records
     pointwise = (
         weight[0, 0].numel() == 1 and {*stride, *dilation, groups} == {1} and not any(padding)
     )
     if pointwise and cells * (wide + tall) < wide * tall:
-        a, g = (
-            t.flatten(2).transpose(1, 2).reshape(records, cells, -1) for t in (x.detach(), grad)
-        )
-        return Product(a, g)
+        a, g = (recorder.rows(t.flatten(2).transpose(1, 2)) for t in (x.detach(), grad))
+        return matrix_gradient(a, g)
     if weight.dim() == 4 and groups == wide == tall and weight[0].numel() > _QUICK_KERNEL:
         gradients = _depthwise_gradients(x, weight, grad, settings)
     else:
         gradients = _grouped_gradients(x, weight, grad, settings)
-    return Explicit(gradients.reshape(records, -1, *weight.shape).sum(1))
+    each: Explicit = recorder.each(gradients.reshape(records, -1, *weight.shape).sum(1))
+    return each
 
 
 def _grouped_gradients(x: Tensor, weight: Tensor, grad: Tensor, settings: Any) -> Tensor:
@@ -150,9 +150,9 @@ class PerSampleLayerNorm(Function):
         if recorder.keeps(weight):
             moved = torch.sub(x, mean).mul_(grad).reshape(recorder.records, -1, math.prod(shape))
             scaled = torch.bmm(rstd.reshape(recorder.records, 1, -1), moved)
-            recorder.add(weight, Explicit(scaled.reshape(recorder.records, *shape)))
+            recorder.add(weight, recorder.each(scaled.reshape(recorder.records, *shape)))
         if recorder.keeps(bias):
-            recorder.add(bias, Explicit(grad.reshape(recorder.records, -1, *shape).sum(1)))
+            recorder.add(bias, recorder.each(grad.reshape(recorder.records, -1, *shape).sum(1)))
         if not ctx.needs_input_grad[0]:
             return (None,) * 6
         gx = _aten.native_layer_norm_backward(
@@ -259,7 +259,7 @@ class PerSampleEmbedding(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         (index,), weight = ctx.saved_tensors, ctx.weight
         recorder = ctx.recorder
-        flat = index.reshape(recorder.records, -1)
+        flat = recorder.rows(index[..., None])[..., 0]
         g = recorder.rows(grad)
         if ctx.padding_idx is not None:
             g = g.masked_fill((flat == ctx.padding_idx % len(weight))[..., None], 0)
@@ -268,6 +268,7 @@ class PerSampleEmbedding(Function):
 
 
 def _per_channel(values: Tensor, recorder: Any) -> Explicit:
-    """(rows, channels, ...) -> (records, channels)."""
+    """(rows, channels, ...) -> (records, channels), or (persons, channels)."""
     summed = values.reshape(*values.shape[:2], -1).sum(2)
-    return Explicit(summed.reshape(recorder.records, -1, summed.shape[1]).sum(1))
+    each: Explicit = recorder.each(summed.reshape(recorder.records, -1, summed.shape[1]).sum(1))
+    return each

@@ -14,6 +14,7 @@ from torch.func import functional_call, grad, vmap
 from torch.utils import _pytree as tree
 
 from sfumato.learn.engine._contributions import Contribution, Explicit, clip_factors, norms_and_sums
+from sfumato.learn.engine._grouped import Grouped
 from sfumato.learn.engine._noise import unflatten
 from sfumato.learn.engine._per_sample_grads import GradientRecorder
 from sfumato.learn.engine._speed import Route
@@ -59,6 +60,25 @@ class Rows:
             self.weights[chosen],
         )
 
+    @property
+    def shape(self) -> list[tuple[Any, ...]]:
+        """Shapes and types of a row: what fits into one batch has the same."""
+        return [(t.shape[1:], t.dtype) for t in tree.tree_leaves((self.x, self.y))]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """One after the other; all have as many clips."""
+
+        def together(*tensors: Tensor) -> Tensor:
+            return torch.cat(tensors)
+
+        first, *others = parts
+        return cls(
+            tree.tree_map(together, first.x, *(part.x for part in others)),
+            tree.tree_map(together, first.y, *(part.y for part in others)),
+            torch.cat([part.weights for part in parts]),
+        )
+
 
 def forward(model: Callable[..., Any], x: Any) -> Any:
     """A tuple of inputs is passed as several arguments, a dict by name."""
@@ -83,10 +103,11 @@ def by_book_keeping(
     clip_norm: float,
     parameters: dict[str, nn.Parameter],
     watch: Callable[[Iterable[Contribution]], None] | None = None,
+    persons: Grouped | None = None,
 ) -> tuple[Sums, Tensor]:
     """One forward, one backward, then one weighted product a layer."""
     with torch.enable_grad():
-        with GradientRecorder(parameters, rows.records) as recorder:
+        with GradientRecorder(parameters, rows.records, persons) as recorder:
             total = record_losses(model, loss, rows).sum()
         total.backward()  # type: ignore[no-untyped-call]
     with torch.no_grad():
@@ -95,7 +116,7 @@ def by_book_keeping(
             watch(contributions.values())
         if not contributions:  # the gradient stops before it reaches any parameter
             nothing = {name: torch.zeros_like(p) for name, p in parameters.items()}
-            return nothing, torch.zeros(rows.records)
+            return nothing, torch.zeros(rows.records if persons is None else len(persons))
         sizes = {name: parameter.numel() for name, parameter in parameters.items()}
         norms, flat = norms_and_sums(contributions, sizes, clip_norm)
     return unflatten(flat, parameters), norms
@@ -107,6 +128,7 @@ def by_func(
     rows: Rows,
     clip_norm: float,
     parameters: dict[str, nn.Parameter],
+    persons: Grouped | None = None,
 ) -> tuple[Sums, Tensor]:
     """vmap of grad: every record's gradient is formed, then clipped and summed."""
 
@@ -127,7 +149,9 @@ def by_func(
         # attention has no batching rule on the CPU: slower, and said once by the route's name
         warnings.filterwarnings("ignore", message="There is a performance drop")
         gradients = every(values, split[0], split[1], rows.weights)
-    side_by_side = {name: Explicit(g) for name, g in gradients.items()}
+    side_by_side = {
+        name: Explicit(g if persons is None else persons.add_up(g)) for name, g in gradients.items()
+    }
     sizes = {name: parameter.numel() for name, parameter in parameters.items()}
     norms, flat = norms_and_sums(side_by_side, sizes, clip_norm)
     return unflatten(flat, parameters), norms

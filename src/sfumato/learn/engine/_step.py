@@ -139,8 +139,12 @@ class PrivateStep:
         plan, model = self._plan, self._model
         clip_norm = plan.clip_norm if plan.is_private else math.inf
         if plan.by_person:
-            persons = (self._streams.private(self._units[int(i)]) for i in drawn)
-            sums, norms = clipped_persons(model, self._loss, persons, clip_norm, self._speed)
+            # those with as many records one after the other: they share passes
+            units = sorted((self._units[int(i)] for i in drawn), key=len)
+            persons = (self._streams.private(unit) for unit in units)
+            sums, norms = clipped_persons(
+                model, self._loss, persons, clip_norm, self._speed, self._check
+            )
         else:
             rows = self._streams.private([self._units[int(i)][0] for i in drawn])
             if rows is None:
