@@ -211,8 +211,9 @@ def protect(
         return
     if private or useful or donors_are or donors or donors_from or fit_on or state:
         raise SfumatoError(
-            "Expected a method of data sets (pass, pass-ldp) with --private, --useful, --donors, "
-            f"--fit-on and --state, got {method or 'no method'}: other methods know no attributes."
+            f"Expected --method {' or '.join(releases.dataset_methods())} with --private, --useful, "
+            f"--donors, --fit-on and --state, got {method or 'no method'}: other methods know no "
+            "attributes."
         )
     if method is None:
         method = releases.DEFAULT_METHOD
