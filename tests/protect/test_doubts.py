@@ -45,9 +45,9 @@ def test_worst_comes_first_and_a_handful_is_named() -> None:
     order = ranked(spans)
     assert (order[0].track, order[1].track) == (2, 1)
     assert len(order) == len(spans)
-    said = look_first(spans)
+    said = look_first([*spans, DoubtfulSpan(60, 66, "bridged", 5)])
     assert len(said) == 5
-    assert said[0].startswith("frames 50-70 (track 2)")
+    assert said[0] == "frames 50-70 (track 2 held, track 5 bridged, 1 more)"
 
 
 def test_doubts_of_one_track_that_lie_together_are_one() -> None:

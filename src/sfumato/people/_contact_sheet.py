@@ -23,8 +23,8 @@ _COLOURS = {
 }
 _MEANINGS = {
     "seen": "seen on this frame",
-    "bridged": "between two sightings",
-    "held": "before or after one",
+    "bridged": "bridged: missed here",
+    "held": "held: before, after",
     "by hand": "covered by hand",
     LEFT_OPEN: "left open on purpose",
 }

@@ -9,14 +9,8 @@ from sfumato.people import DoubtfulSpan
 # How bad a frame of each kind is: somebody who is followed without being seen may stand elsewhere; a
 # frame that is blank shows nobody.
 _WEIGHTS = {"held": 3.0, "bridged": 2.0, "unsure": 1.0, "blank": 0.1}
-_WORDS = {
-    "held": "covered where somebody is thought to be, before or after a sighting",
-    "bridged": "missed between two sightings",
-    "unsure": "seen once, by one detector",
-    "blank": "blank",
-}
 _NEAR = 6  # frames between two doubts of one kind about one track that are one doubt
-_HANDFUL = 5
+_HANDFUL, _NAMED = 5, 2
 
 
 def ranked(spans: Iterable[DoubtfulSpan]) -> list[DoubtfulSpan]:
@@ -48,12 +42,24 @@ def doubtful_frames(spans: Iterable[DoubtfulSpan]) -> int:
 
 
 def look_first(spans: Sequence[DoubtfulSpan]) -> list[str]:
-    """A handful of doubts in words, the worst first."""
-    said = []
-    for span in ranked(spans)[:_HANDFUL]:
-        frames = (
-            f"frame {span.first}" if span.first == span.last else f"frames {span.first}-{span.last}"
-        )
-        whose = f" (track {span.track})" if span.track >= 0 else ""
-        said.append(f"{frames}{whose}: {_WORDS.get(span.reason, span.reason)}")
-    return said
+    """A handful of doubts in words, the worst first; what lies at one time is said once."""
+    windows: list[tuple[int, int, list[str]]] = []
+    for span in ranked(spans):
+        words = f"track {span.track} {span.reason}" if span.track >= 0 else span.reason
+        for first, last, said in windows:
+            if first <= span.first and span.last <= last:
+                said.append(words)
+                break
+        else:
+            if len(windows) < _HANDFUL:
+                windows.append((span.first, span.last, [words]))
+    return [f"{_frames(first, last)} ({_few(said)})" for first, last, said in windows]
+
+
+def _frames(first: int, last: int) -> str:
+    return f"frame {first}" if first == last else f"frames {first}-{last}"
+
+
+def _few(said: list[str]) -> str:
+    more = [f"{len(said) - _NAMED} more"] if len(said) > _NAMED else []
+    return ", ".join([*said[:_NAMED], *more])

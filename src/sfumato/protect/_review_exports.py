@@ -196,7 +196,7 @@ def _summarise(region: Region | None, written: ExportSummary) -> None:
     if doubts:
         frames = max(stream.status.frames for stream in region.streams)
         written.words.append(
-            f"{doubtful_frames(doubts)} of {frames} frames are doubtful (all of them: --review FILE). "
-            f"Look first at {'; '.join(look_first(doubts))}."
+            f"Look first at {', '.join(look_first(doubts))}. In all there are doubts on "
+            f"{doubtful_frames(doubts)} of {frames} frames (--review FILE)."
         )
     written.payload |= _review(region)
