@@ -192,6 +192,11 @@ def _summarise(region: Region | None, written: ExportSummary) -> None:
         return
     for stream in region.streams:
         written.words.append(str(stream.status))
+    if region.by_hand.leave_open:
+        written.words.append(
+            "Look at every frame of those who are left open: where people cross, a track may pass from "
+            "one to another."
+        )
     doubts = _doubts(region)
     if doubts:
         frames = max(stream.status.frames for stream in region.streams)
