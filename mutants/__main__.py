@@ -22,13 +22,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mutants import _accounting, _finding, _releases, _training
+from mutants import _accounting, _finding, _releases, _reviewing, _training
 from mutants._mutant import Mutant, PatchError
 
 ROOT = Path(__file__).resolve().parents[1]
 ALL: tuple[Mutant, ...] = tuple(
     sorted(
-        (*_training.MUTANTS, *_releases.MUTANTS, *_accounting.MUTANTS, *_finding.MUTANTS),
+        (
+            *_training.MUTANTS,
+            *_releases.MUTANTS,
+            *_accounting.MUTANTS,
+            *_finding.MUTANTS,
+            *_reviewing.MUTANTS,
+        ),
         key=lambda mutant: (int(mutant.number.rstrip("abcde")), mutant.number),
     )
 )

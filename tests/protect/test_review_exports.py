@@ -130,8 +130,9 @@ def test_notes_need_somebody_to_look_for_and_one_recording(
     )
     with pytest.raises(SfumatoError, match="which does not"):
         protect.run(order, None, lambda sentence: None)
+    boxes = ReviewExports(export_boxes=tmp_path / "boxes.json")
     folder = Request(
-        source=tmp_path, target=tmp_path / "out", method="blur", settings={}, exports=notes
+        source=tmp_path, target=tmp_path / "out", method="blur", settings={}, exports=boxes
     )
     with pytest.raises(SfumatoError, match="got a folder"):
         protect.run(folder, None, lambda sentence: None)
@@ -229,3 +230,50 @@ def test_a_note_that_cannot_be_written_is_refused_before_anything_is_spent(
     with pytest.raises(SfumatoError, match="Expected a"):
         protect.run(order, spend, lambda sentence: None)
     assert not (tmp_path / "out").exists()
+
+
+def test_every_recording_of_a_folder_has_its_private_sheet(
+    face_video: Path, tmp_path: Path
+) -> None:
+    """Named as the output, where its source lies; boxes from a file, so that no model is needed."""
+    run(face_video, tmp_path / "one" / "a.mkv", ReviewExports(export_boxes=tmp_path / "b.json"))
+    (tmp_path / "in" / "walk").mkdir(parents=True)
+    face_video.rename(tmp_path / "in" / "walk" / "faces.mkv")
+    order = Request(
+        source=tmp_path / "in",
+        target=tmp_path / "rel",
+        method="blur",
+        settings={"import_boxes": str(tmp_path / "b.json"), "check": False},
+        codec="ffv1",
+        workers=1,
+        exports=ReviewExports(preview=tmp_path / "sheets"),
+    )
+    done = protect.run(order, None, lambda sentence: None)
+    assert done.failed == 0
+    (output,) = done.outputs
+    sheet = tmp_path / "sheets" / "walk" / f"{output.stem}.png"
+    assert [path for path in (tmp_path / "sheets").rglob("*") if path.is_file()] == [sheet]
+    assert says_private(sheet)
+    assert stat.S_IMODE(sheet.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "sheets").stat().st_mode) == 0o700
+    assert read_image(sheet).shape[1] > 4 * 320
+    # a preview is nothing that decides whether a recording is finished
+    again = protect.run(replace(order, exports=NOTHING), None, lambda sentence: None)
+    assert again.failed == 0
+    assert again.outputs == done.outputs
+
+
+@pytest.mark.parametrize("place", ["rel", "rel/sheets", "in/sheets", "sheet.png"])
+def test_sheets_of_a_folder_need_a_folder_outside_of_release_and_originals(
+    tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "in").mkdir()
+    order = Request(
+        source=tmp_path / "in",
+        target=tmp_path / "rel",
+        method="blur",
+        settings={},
+        exports=ReviewExports(preview=tmp_path / place),
+    )
+    with pytest.raises(SfumatoError, match="previews"):
+        protect.run(order, None, lambda sentence: None)

@@ -107,7 +107,8 @@ def protect(
     ),
     preview: Path | None = typer.Option(
         None,
-        help="Write a contact sheet of what was found, for your eyes only (PNG, JPEG).",
+        help="Write a contact sheet of what was found, for your eyes only (PNG, JPEG; for a folder, a "
+        "folder).",
         rich_help_panel=BY_EYE,
     ),
     pairs: int | None = typer.Option(

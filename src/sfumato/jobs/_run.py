@@ -72,6 +72,7 @@ def run_job(
     index: bool = False,
     timeout: float | None = None,
     progress: Callable[[Standing], None] | None = None,
+    aside: dict[str, Any] | None = None,
 ) -> JobReport:
     """Run ``work(source, target, settings)`` on every source, in processes, into ``out_dir``.
 
@@ -81,6 +82,7 @@ def run_job(
     folder or a list of paths and ``Item``. An item finished before is skipped if source, settings
     and outputs are still the same; one that differs fails unless ``force``. ``suffix`` is the ending
     of the outputs, or tells it for each source. ``index=True`` writes ``metadata.jsonl``.
+    ``aside`` is given to the work beside its settings and does not decide what is finished.
     ``progress`` hears where the job stands instead of whoever listens to ``sfumato.progress``.
 
     Equal recordings are one: a second file with the same bytes, or the same ``content`` in a dict
@@ -93,6 +95,7 @@ def run_job(
     require_outside(record, release, "manifest")
     items, others = collect_items(sources, release, keep_names=names == "keep")
     job = _Job(release, settings, names, suffix, force=force, resume=resume, work=work, guard=guard)
+    job.aside = aside or {}
     job.require_names(items)
     with Manifest(record) as job.manifest:
         job.finish_interrupted()
@@ -124,6 +127,7 @@ class _UnfinishedError(Exception):
 class _Job:
     manifest: Manifest
     staging: Path
+    aside: dict[str, Any]
 
     def __init__(
         self,
@@ -208,7 +212,7 @@ class _Job:
         )
         progress(standing)
         targets = [self._target(items[number], number) for number in todo]
-        settings = {**self.settings, **(more or {})}
+        settings = {**self.settings, **self.aside, **(more or {})}
         tasks = [
             (self.work, items[number].source, target, self._root(number), settings)
             for number, target in zip(todo, targets)

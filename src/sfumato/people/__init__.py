@@ -11,9 +11,24 @@ a ``status`` and a ``review``.
 
 from sfumato.people._boxes import Box, box_mask, hull, iou, suppress, unite
 from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco
-from sfumato.people._contact_sheet import ContactSheet, contact_sheet, draw, draw_skeletons
+from sfumato.people._contact_sheet import (
+    ContactSheet,
+    contact_sheet,
+    draw,
+    draw_skeletons,
+    with_legend,
+)
 from sfumato.people._mask_video import MaskVideoWriter, everybody, read_mask_video
-from sfumato.people._person import BRIDGED, BY_HAND, HELD, People, Person, by_hand, ellipse
+from sfumato.people._person import (
+    BRIDGED,
+    BY_HAND,
+    HELD,
+    LEFT_OPEN,
+    People,
+    Person,
+    by_hand,
+    ellipse,
+)
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._protocols import (
     FaceDetector,
@@ -52,6 +67,7 @@ __all__ = [
     "BY_HAND",
     "EVERY",
     "HELD",
+    "LEFT_OPEN",
     "LOOKAHEAD",
     "NOT_COVERED",
     "Box",
@@ -105,4 +121,5 @@ __all__ = [
     "suppress",
     "threads",
     "unite",
+    "with_legend",
 ]

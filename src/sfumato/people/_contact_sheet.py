@@ -12,14 +12,24 @@ from sfumato.errors import SfumatoError
 from sfumato.media import Frame, Image
 from sfumato.people._anatomy import SEEN
 from sfumato.people._boxes import Box
-from sfumato.people._person import People
+from sfumato.people._person import LEFT_OPEN, People
 
 _COLOURS = {
     "seen": (0, 200, 0),
     "bridged": (255, 160, 0),
     "held": (255, 60, 0),
     "by hand": (0, 120, 255),
+    LEFT_OPEN: (220, 0, 220),
 }
+_MEANINGS = {
+    "seen": "seen on this frame",
+    "bridged": "bridged: missed here",
+    "held": "held: before, after",
+    "by hand": "covered by hand",
+    LEFT_OPEN: "left open on purpose",
+}
+_FONT, _LETTERS = cv2.FONT_HERSHEY_SIMPLEX, 0.45
+_LINE = 20  # rows of one line of the legend
 _BONES = (
     *((5, 6), (5, 7), (7, 9), (6, 8), (8, 10), (5, 11), (6, 12), (11, 12)),
     *((11, 13), (13, 15), (12, 14), (14, 16), (0, 5), (0, 6)),
@@ -68,9 +78,47 @@ class ContactSheet:
 
 
 def draw(image: Image, found: People) -> Image:
-    """The picture with everybody drawn on it: green where seen, orange to red where not."""
-    if found.blank:
-        return np.zeros_like(image)
+    """The picture with everybody drawn on it, by colours that ``with_legend`` explains, and the numbers
+    of the frame and of every track."""
+    shown = np.zeros_like(image) if found.blank else _marked(image, found)
+    size = max(image.shape[1] / 320, 0.2)  # of letters that are read on a sheet
+    for person in found if not found.blank else ():
+        if person.track >= 0:
+            x, y = _corners(person.head or person.box)[0]
+            _write(shown, str(person.track), (x, y), size, _COLOURS[person.state])
+    blank = " (blank)" if found.blank else ""
+    _write(shown, f"frame {found.number}{blank}", (0, image.shape[0]), size, (255, 255, 255))
+    return shown
+
+
+def with_legend(sheet: Image, doubts: Sequence[str] = ()) -> Image:
+    """A sheet of drawn frames above what its colours and numbers mean, and what to look at first."""
+    lines = [*doubts, "numbers: tracks (--except NUMBER); frames (--cover FRAMES:X,Y,WIDTH,HEIGHT)"]
+    columns = max(1, sheet.shape[1] // 210)
+    rows = math.ceil(len(_COLOURS) / columns)
+    foot = np.full((_LINE * (len(lines) + rows) + 6, sheet.shape[1], 3), 255, np.uint8)
+    for i, (state, colour) in enumerate(_COLOURS.items()):
+        x, y = 8 + i % columns * 210, _LINE * (i // columns + 1)
+        cv2.rectangle(foot, (x, y - 11), (x + 12, y), colour, -1)
+        cv2.putText(foot, _MEANINGS[state], (x + 18, y), _FONT, _LETTERS, (0, 0, 0), 1, cv2.LINE_AA)
+    for i, line in enumerate(lines, start=rows + 1):
+        cv2.putText(foot, line, (8, _LINE * i), _FONT, _LETTERS, (0, 0, 0), 1, cv2.LINE_AA)
+    return np.concatenate([sheet, foot])
+
+
+def _write(
+    image: Image, text: str, corner: tuple[int, int], size: float, colour: tuple[int, int, int]
+) -> None:
+    """Text on black whose lower left is ``corner``, moved into the picture."""
+    scale, thick = _LETTERS * size, max(1, round(size))
+    (wide, high), below = cv2.getTextSize(text, _FONT, scale, thick)
+    x = min(max(corner[0], 0), max(image.shape[1] - wide, 0))
+    y = min(max(corner[1] - below, high), image.shape[0] - below)
+    cv2.rectangle(image, (x, y - high - 2), (x + wide, y + below), (0, 0, 0), -1)
+    cv2.putText(image, text, (x, y), _FONT, scale, colour, thick, cv2.LINE_AA)
+
+
+def _marked(image: Image, found: People) -> Image:
     shown = image.copy()
     thick = max(1, round(max(image.shape) / 300))
     for person in found:

@@ -13,7 +13,7 @@ from sfumato.people._boxes import Box
 from sfumato.people.detect._protocols import Mask
 
 Joints = npt.NDArray[np.float32]
-BRIDGED, HELD, BY_HAND = "bridged", "held", "by hand"
+BRIDGED, HELD, BY_HAND, LEFT_OPEN = "bridged", "held", "by hand", "left open"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,8 +24,8 @@ class Person:
     saw has confidence 0. ``head`` is the box whose ellipse holds the head, from any side. ``cut`` is
     the mask inside ``window`` (rows and columns of the picture); both are None if no masks were asked
     for. ``evidence`` names the detectors that found the person on this very frame
-    ("movenet+centernet"), or says ``bridged`` (seen before and after), ``held`` (seen before or after)
-    or ``by hand``.
+    ("movenet+centernet"), or says ``bridged`` (seen before and after), ``held`` (seen before or after),
+    ``by hand``, or ``left open`` by whoever releases the recording.
     """
 
     track: int
@@ -55,7 +55,7 @@ class Person:
     @property
     def state(self) -> str:
         """``seen``, or how else the person is known: the word for reviews and exports."""
-        return self.evidence if self.evidence in (BRIDGED, HELD, BY_HAND) else "seen"
+        return self.evidence if self.evidence in (BRIDGED, HELD, BY_HAND, LEFT_OPEN) else "seen"
 
 
 def by_hand(box: Box, shape: tuple[int, int], track: int = -1, mask: Mask | None = None) -> Person:

@@ -29,14 +29,13 @@ from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._covering import covering, covers
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect._registry import accepts, make
-from sfumato.protect._release import (
-    OutputSettings,
-    Reading,
-    promise_of_release,
-    release,
-    shape_of,
+from sfumato.protect._release import OutputSettings, Reading, promise_of_release, release, shape_of
+from sfumato.protect._review_exports import (
+    ReviewExports,
+    nothing_to_show,
+    require_preview_folder,
+    review_exports,
 )
-from sfumato.protect._review_exports import ReviewExports, review_exports
 
 DEFAULT_DELTA = 1e-5
 # Entered with a promise and the random id of the run before any noise is drawn (R20).
@@ -199,11 +198,16 @@ def _damaged(name: str, damage: str) -> str:
 
 
 def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> CommandResult:
-    if request.exports.wanted or request.pairs is not None:
+    previews = request.exports.preview
+    if len(request.exports.wanted) > (previews is not None) or request.pairs is not None:
         raise ProtectError(
-            "Expected one recording for a preview, an export, a review or pairs, got a folder: "
-            "protect the recording in question by itself."
+            "Expected one recording for an export, a review or pairs, got a folder: protect the "
+            "recording in question by itself. Previews of a folder go into one (--preview FOLDER)."
         )
+    if previews is not None:
+        require_preview_folder(previews, request.source, request.target)
+        if make(request.method, settings).watchers is None:
+            raise nothing_to_show(request.method)
     if given := [name for name in ("leave_open", "cover") if settings.get(name)]:
         raise ProtectError(
             f"Expected one recording with {'--except' if given[0] == 'leave_open' else '--cover'}, got a "
@@ -228,6 +232,13 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
         names=request.names,
         suffix=_suffix(request),
         guard=None if spend is None else _Reservation(request, settings, spend),
+        aside=None
+        if previews is None
+        else {
+            "previews": str(previews.absolute()),
+            "root": str(request.source),
+            "force": request.force,
+        },
     )
     finished: list[Outcome] = [*done.done, *done.skipped]
     outputs = [each.output for each in finished if each.output is not None]
@@ -242,6 +253,11 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
         "name_list": name_list(request.target).name,
     }
     words = [_damaged(each["name"], each["reason"]) for each in payload["damaged"]]
+    if previews is not None:
+        words.append(
+            f"Previews of what was protected now are in {previews}, named as the outputs: they show the "
+            "original people, do not share them."
+        )
     return CommandResult(
         payload, [done.summary(), *words], failed=len(done.failed), outputs=outputs
     )
@@ -269,15 +285,21 @@ def _damages(outcomes: Sequence[Outcome]) -> list[dict[str, str]]:
 def release_item(source: Path, target: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """One file of a folder job, in a process of its own."""
     reading = Reading()
-    promise = release(
-        make(settings["method"], settings["settings"]),
-        source,
-        target,
-        output=OutputSettings(**settings["output"]),
-        reading=reading,
-        counted=settings.get("counted"),
-    )
+    output = OutputSettings(**settings["output"])
+    method = make(settings["method"], settings["settings"])
+    exports = ReviewExports(_preview_place(source, target, settings))
+    force, counted = bool(settings.get("force")), settings.get("counted")
+    with review_exports(method, exports, source, target, output, force=force):
+        promise = release(method, source, target, output=output, reading=reading, counted=counted)
     return {"promise": promise.to_json(), **asdict(reading)}
+
+
+def _preview_place(source: Path, target: Path, settings: dict[str, Any]) -> Path | None:
+    """The sheet of one recording of a folder: where its source lies, under the name of its output."""
+    if "previews" not in settings:
+        return None
+    within = source.absolute().relative_to(Path(settings["root"]).absolute()).parent
+    return Path(settings["previews"], within, f"{target.stem}.png")
 
 
 class _Reservation:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato import people
-from sfumato.files import atomic_output, refuse_overwrite, write_json
+from sfumato.files import atomic_output, is_within, refuse_overwrite, refuse_replacing, write_json
 from sfumato.media import (
     IMAGE_SUFFIXES,
     Frame,
@@ -25,6 +25,7 @@ from sfumato.media import (
 )
 from sfumato.privacy import PRIVATE_NOTE
 from sfumato.protect._before_after import require_private_place
+from sfumato.protect._doubts import doubtful_frames, look_first, ranked
 from sfumato.protect._method import Method, ProtectError
 from sfumato.protect._release import OutputSettings
 
@@ -73,10 +74,7 @@ def review_exports(
         return
     watchers = method.watchers
     if watchers is None:
-        raise ProtectError(
-            f"Expected a method or region that keeps where people are, got {method.name}, which does "
-            "not: there is nothing to preview, export or review."
-        )
+        raise nothing_to_show(method.name)
     if region is None and exports.review is not None:
         raise ProtectError(
             f"Expected a method that holds places over time for a review, got {method.name}: export "
@@ -106,7 +104,9 @@ def review_exports(
         yield written
         if exports.preview is not None:
             with atomic_output(exports.preview, force=force, private=True) as temporary:
-                write_image(temporary, sheet.image(), note=PRIVATE_NOTE, force=True)
+                look = [f"look first at {words}" for words in look_first(_doubts(region))]
+                shown = people.with_legend(sheet.image(), look)
+                write_image(temporary, shown, note=PRIVATE_NOTE, force=True)
         if exports.export_boxes is not None:
             with atomic_output(exports.export_boxes, force=force, private=True) as temporary:
                 coco[0].write(temporary, note=PRIVATE_NOTE, force=True)
@@ -118,6 +118,23 @@ def review_exports(
         "Previews, exports and reviews show or describe the original people: do not share them."
     )
     written.payload["exports"] = [path.name for path in exports.wanted]
+
+
+def nothing_to_show(method: str) -> ProtectError:
+    return ProtectError(
+        f"Expected a method or region that keeps where people are, got {method}, which does not: there "
+        "is nothing to preview, export or review."
+    )
+
+
+def require_preview_folder(folder: Path, source: Path, target: Path) -> None:
+    """Raise unless previews of a folder's recordings may be written there: apart from both."""
+    refuse_replacing(source, folder, what="folder for previews")
+    if is_within(folder, target) or folder.suffix.lower() in IMAGE_SUFFIXES or folder.is_file():
+        raise ProtectError(
+            "Expected a folder for the previews of a folder, outside the release, got another place: "
+            "every recording has a sheet of its own, and they show the originals."
+        )
 
 
 def _require_places(exports: ReviewExports, source: Path, target: Path, *, force: bool) -> None:
@@ -150,22 +167,41 @@ def _mask_video(
     return stack.enter_context(writer)
 
 
+def _doubts(region: Region | None) -> list[people.DoubtfulSpan]:
+    """Doubts about those who are to be covered; whoever is left open on purpose is none."""
+    if region is None:
+        return []
+    left = region.by_hand.leave_open
+    return [
+        span for stream in region.streams for span in stream.review.spans if span.track not in left
+    ]
+
+
 def _review(region: Region) -> dict[str, Any]:
+    doubts = _doubts(region)
     return {
         "detectors": [stream.status.to_json() for stream in region.streams],
-        "doubtful": [span.to_json() for stream in region.streams for span in stream.review.spans],
+        "doubtful": [span.to_json() for span in ranked(doubts)],
+        "doubtful_frames": doubtful_frames(doubts),
     }
 
 
 def _summarise(region: Region | None, written: ExportSummary) -> None:
-    """Which detector ran, and on how many frames it found nothing."""
+    """Which detector ran, on how many frames it found nothing, and what to look at first."""
     if region is None or not region.streams:
         return
     for stream in region.streams:
         written.words.append(str(stream.status))
-    doubtful = sum(
-        span.last - span.first + 1 for stream in region.streams for span in stream.review.spans
-    )
-    if doubtful:
-        written.words.append(f"{doubtful} doubtful frames: write them with --review FILE.")
+    if region.by_hand.leave_open:
+        written.words.append(
+            "Look at every frame of those who are left open: where people cross, a track may pass from "
+            "one to another."
+        )
+    doubts = _doubts(region)
+    if doubts:
+        frames = max(stream.status.frames for stream in region.streams)
+        written.words.append(
+            f"Look first at {', '.join(look_first(doubts))}. In all there are doubts on "
+            f"{doubtful_frames(doubts)} of {frames} frames (--review FILE)."
+        )
     written.payload |= _review(region)

@@ -206,8 +206,10 @@ def test_one_under_a_new_number_is_not_covered_twice() -> None:
     from dataclasses import replace
 
     wide = replace(body(100), box=Box(60, 40, 180, 240, 0.9))
-    answers, _ = follow([[body(100)]] * 10 + [[wide]] * 20, still(range(30), 30))
+    answers, tracker = follow([[body(100)]] * 10 + [[wide]] * 20, still(range(30), 30))
     assert all(len(answer) == 1 for answer in answers[10:])
+    late = [span for span in tracker.review.spans if span.last >= 10]
+    assert not late, "whoever is seen under a new number is not in doubt under the old one"
 
 
 @given(st.lists(st.floats(0.7, 1.4), min_size=20, max_size=40))

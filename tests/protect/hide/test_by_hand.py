@@ -70,11 +70,13 @@ def changed(out: Path, source: Path, where: Any) -> list[bool]:
     return list((pictures(out) != pictures(source))[where].any(axis=(1, 2, 3)))
 
 
+@pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_named_track_alone_is_left_open(two: Path, side: str) -> None:
+def test_named_track_alone_is_left_open(two: Path, side: str, checked: bool) -> None:
     named = {"left" if place < 30 else "right": track for track, place in tracks().items()}
     assert len(named) == 2
-    out = released(two, leave_open=[named[side]])
+    check = {} if checked else {"check": None}  # which would cover whoever was left open by mistake
+    out = released(two, leave_open=[named[side]], **check)
     open_part, other = (LEFT, RIGHT) if side == "left" else (RIGHT, LEFT)
     assert changed(out, two, open_part) == [False] * COUNT
     assert changed(out, two, other) == [True] * COUNT

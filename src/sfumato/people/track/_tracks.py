@@ -183,11 +183,12 @@ class PersonTracker:
             if person.evidence == BRIDGED and looked:
                 self._miss(index, track)
                 blank = blank or self.on_miss is OnMiss.BLANK
-            elif person.evidence == HELD:
-                self.review.note(index, "held", track.number)
             elif person.evidence not in (BRIDGED, HELD) and not track.believed:
                 self.review.note(index, "unsure", track.number)
         found = _without_shadows(found)
+        for person in found:
+            if person.evidence == HELD:
+                self.review.note(index, "held", person.track)
         states = {person.evidence for person in found}
         self.status.bridged += looked and BRIDGED in states
         self.status.held += HELD in states

@@ -19,7 +19,6 @@ from sfumato import people
 from sfumato.media import Frame
 from sfumato.protect._method import ProtectError
 
-LEFT_OPEN = "left open"
 Tracks = Annotated[
     tuple[Annotated[int, Field(ge=0, le=10**9)], ...],
     Field(description="track numbers such as [3, 5]"),
@@ -200,7 +199,7 @@ class ByHandRun:
     ) -> people.People:
         """Everybody, and the boxes by hand, as previews and exports show them."""
         boxes = [people.by_hand(box, shape) for box in self.covered()]
-        marked = [replace(person, evidence=LEFT_OPEN) for person in left]
+        marked = [replace(person, evidence=people.LEFT_OPEN) for person in left]
         return people.People([*covered, *marked, *boxes], covered.number, covered.blank)
 
     def _check_size(self, height: int, width: int) -> None:
