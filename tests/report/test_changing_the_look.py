@@ -10,7 +10,7 @@ import pytest
 from jinja2 import FileSystemLoader
 from report_material import page_of
 
-from sfumato.report import _page
+from sfumato.report import _templates
 
 TEMPLATES = Path(str(files("sfumato.report"))) / "templates"
 RULE = ".toy-banner { border: 3px dotted var(--privacy); }"
@@ -30,7 +30,7 @@ def test_a_style_and_a_banner_added_to_the_templates_are_on_the_page(
     (edited / "report.html").write_text(
         text.replace("</header>", f"{BANNER}\n</header>"), encoding="utf-8"
     )
-    monkeypatch.setattr(_page, "PackageLoader", lambda package: FileSystemLoader(edited))
+    monkeypatch.setattr(_templates, "PackageLoader", lambda package: FileSystemLoader(edited))
     changed = page_of(untouched_run)
     assert RULE in changed
     assert re.search(r"Hospital of the toys: \d+ releases", changed)
