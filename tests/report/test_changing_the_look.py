@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,8 +23,7 @@ BANNER = (
 def test_a_style_and_a_banner_added_to_the_templates_are_on_the_page(
     untouched_run: Path, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edited = tmp_path / "templates"
-    edited.mkdir()
+    edited = shutil.copytree(TEMPLATES, tmp_path / "templates")
     style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
     (edited / "style.css").write_text(f"{style}\n{RULE}\n", encoding="utf-8")
     text = (TEMPLATES / "report.html").read_text(encoding="utf-8")
