@@ -220,3 +220,21 @@ def test_a_folder_with_a_card_of_its_own_is_one_output(released: Path, output: P
     assert told["outputs"] == ["released"]
     (released / "new.png").write_bytes(b"original")
     assert "content has changed" in str(RUNNER.invoke(verify, [str(released)]).exception)
+
+
+def test_a_folder_is_one_table_that_reads_at_80_columns(
+    released: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = RUNNER.invoke(verify, [str(released)]).output
+    rows = [line for line in words.splitlines() if "agrees" in line]
+    assert [row.split()[0] for row in rows] == ["a.mp4", "b.png", "c.mp4"]
+    assert all("other" in row and "epsilon" in row for row in rows)
+    (released / "b.png").write_bytes(b"original")
+    (released / "stranger with a rather long name.png").write_bytes(b"original")
+    words = RUNNER.invoke(verify, [str(released)]).output
+    table = words.split("\n  ")[0]
+    assert table.count("agrees") == 2
+    assert table.count(" NO ") == 4  # the card, its page, its output, the stranger
+    assert max(map(len, table.splitlines())) <= 80
+    assert "…" not in table

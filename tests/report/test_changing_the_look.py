@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from jinja2 import FileSystemLoader
 from report_material import page_of
 
-from sfumato.report import _page
+from sfumato.report import _templates
 
 TEMPLATES = Path(str(files("sfumato.report"))) / "templates"
 RULE = ".toy-banner { border: 3px dotted var(--privacy); }"
@@ -22,15 +23,14 @@ BANNER = (
 def test_a_style_and_a_banner_added_to_the_templates_are_on_the_page(
     untouched_run: Path, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edited = tmp_path / "templates"
-    edited.mkdir()
+    edited = shutil.copytree(TEMPLATES, tmp_path / "templates")
     style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
     (edited / "style.css").write_text(f"{style}\n{RULE}\n", encoding="utf-8")
     text = (TEMPLATES / "report.html").read_text(encoding="utf-8")
     (edited / "report.html").write_text(
         text.replace("</header>", f"{BANNER}\n</header>"), encoding="utf-8"
     )
-    monkeypatch.setattr(_page, "PackageLoader", lambda package: FileSystemLoader(edited))
+    monkeypatch.setattr(_templates, "PackageLoader", lambda package: FileSystemLoader(edited))
     changed = page_of(untouched_run)
     assert RULE in changed
     assert re.search(r"Hospital of the toys: \d+ releases", changed)

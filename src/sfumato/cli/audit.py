@@ -13,6 +13,7 @@ from sfumato.cli._output import emit, ending, finite, progress_bar, shown_path
 from sfumato.cli._verb import verb, verbs
 
 _MOST_PUBLIC = 500
+_FEW = 5  # findings shown before the table of a folder; the measures and the sheet have them all
 
 app = verbs(
     "Attack a promise or an output; show what it got.",
@@ -127,11 +128,15 @@ def membership(
 @verb(
     app,
     "sfumato audit leaks out.mp4 --originals in.mp4",
+    "sfumato audit leaks released/ --originals patients/",
     "sfumato audit leaks released/ --everybody",
 )
 def leaks(
     output: Path = typer.Argument(..., help="A protected file or folder."),
-    originals: Path | None = typer.Option(None, help="The recordings that were protected."),
+    originals: Path | None = typer.Option(
+        None,
+        help="The recordings that were protected; of a folder, found by its private name list.",
+    ),
     faces_only: bool | None = typer.Option(
         None,
         "--faces-only/--everybody",
@@ -143,19 +148,32 @@ def leaks(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Is anybody still found in OUTPUT? Exit code 1 if so, where the original shows somebody."""
-    from sfumato.audit import beside_release, leaks_in, measures_path, write_measures
-    from sfumato.files import refuse_overwrite
+    """Is anybody still found in OUTPUT? One verdict a clip; exit code 1 if anybody is."""
+    from sfumato.audit import beside_release, leaks_by_clip, measures_path, write_measures
+    from sfumato.audit.attack import joined
+    from sfumato.errors import SfumatoError
+    from sfumato.files import is_within, refuse_overwrite
     from sfumato.media import write_image
     from sfumato.privacy import PRIVATE_NOTE
 
+    folder = output if output.is_dir() else None
     pairs = _paired_files(output, originals)
     base = beside_release(output, "leaks") if out is None else out
+    if folder is not None and is_within(base, folder):
+        raise SfumatoError(
+            "Expected a place beside the released folder for what an audit writes, got one inside: "
+            "it would be sent with the release. Choose another --out."
+        )
     sheet, target = base.with_name(base.name + ".png"), measures_path(base)
     for path in (sheet, target):
         refuse_overwrite(path, force=force)
     with progress_bar(hidden=as_json):
-        report = leaks_in(pairs, faces_only=faces_only, every=every)
+        verdicts = leaks_by_clip(pairs, root=folder, faces_only=faces_only, every=every)
+    unseen = [each for each in verdicts if each.report is None]
+    if len(unseen) == len(verdicts):
+        raise SfumatoError(unseen[0].reason if unseen else "Expected recordings, found none.")
+    report = joined(each.report for each in verdicts if each.report is not None)
+    passed = all(each.passed for each in verdicts)
     write_measures(
         target, report.results(), title="Residual people", settings={"every": every},
         commands=["sfumato audit leaks OUTPUT"], force=force,
@@ -169,22 +187,37 @@ def leaks(
             f"looked; written to {shown_path(target)} and {shown_path(sheet)} (protected frames, with "
             "the people who are still found in them: not for release)."
         )
-    last = ending(
-        written,
-        "somebody is still found: do not release it."
-        if report.leaking
-        else "a detector that finds nobody is no proof; look at the output yourself.",
-        f"sfumato report {output}",
-    )
-    emit(as_json, report.to_json(), *map(escape, report.words()), *last, ok=not report.leaking)
+    words: list[Any] = [escape(line) for line in report.words(_FEW if folder else 20)]
+    if folder is not None:
+        words.append(_verdict_table(verdicts))
+    open_questions = "a detector that finds nobody is no proof; look at the output yourself."
     if report.leaking:
+        open_questions = "somebody is still found: do not release it."
+    elif unseen:
+        open_questions = f"{len(unseen)} clips could not be looked at: do not release them."
+    last = ending(written, open_questions, f"sfumato report {output}")
+    clips = [each.to_json() for each in verdicts]
+    emit(as_json, report.to_json() | {"clips": clips}, *words, *last, ok=passed)
+    if not passed:
         raise typer.Exit(1)
 
 
+def _verdict_table(verdicts: Any) -> Any:
+    from rich.table import Table
+
+    table = Table("clip", "frames", "verdict", box=None, pad_edge=False)
+    for each in sorted(verdicts, key=lambda each: each.passed):
+        frames = "" if each.report is None else str(each.report.frames)
+        colour = "green" if each.passed else "red"
+        table.add_row(escape(each.clip), frames, f"[{colour}]{escape(str(each))}[/]")
+    return table
+
+
 def _paired_files(output: Path, originals: Path | None) -> list[tuple[Path, Path | None]]:
-    """Outputs with their originals, by name without ending."""
+    """Outputs with their originals: by the private name list beside a folder, else by their names."""
     from sfumato.audit import recordings_in
     from sfumato.errors import SfumatoError
+    from sfumato.jobs import name_list, names_of
 
     if not output.is_dir():
         source = originals / output.name if originals and originals.is_dir() else originals
@@ -192,13 +225,31 @@ def _paired_files(output: Path, originals: Path | None) -> list[tuple[Path, Path
     made = recordings_in(output)
     if originals is None:
         return [(path, None) for path in made]
-    known = {path.stem: path for path in recordings_in(originals)}
-    if missing := sum(path.stem not in known for path in made):
+    there = recordings_in(originals)
+    by_stem = {path.stem: path for path in there}
+    pairs: list[tuple[Path, Path | None]] = [(path, by_stem.get(path.stem)) for path in made]
+    if name_list(output).is_file():
+        sources = names_of(output)
+        pairs = [
+            (path, _original(sources.get(path.relative_to(output).as_posix()), there))
+            for path in made
+        ]
+    if missing := sum(original is None for _, original in pairs):
         raise SfumatoError(
-            f"Expected an original for every output by its name, but {missing} have none: protect "
-            "with --keep-names, or leave --originals out."
+            f"Expected an original for every output, by the private name list beside the folder or by "
+            f"its name, but {missing} have none: name the folder that was protected, or leave "
+            "--originals out."
         )
-    return [(path, known[path.stem]) for path in made]
+    return pairs
+
+
+def _original(source: str | None, there: list[Path]) -> Path | None:
+    """The recording that the name list speaks of; if the folder has moved, the one of that name."""
+    if source is None:
+        return None
+    same = [path for path in there if path.resolve() == Path(source).resolve()]
+    named = [path for path in there if path.name == Path(source).name]
+    return next(iter(same), named[0] if len(named) == 1 else None)
 
 
 @verb(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from sfumato.cli._output import emit, ending
+from sfumato.cli._output import emit, ending, progress_bar
 from sfumato.cli._verb import verb, verbs
 
 app = verbs()
@@ -16,13 +16,16 @@ app = verbs()
     app,
     "sfumato report out.mp4",
     "sfumato report released/ -o report.html --force",
-    "sfumato report demo-out --json",
+    "sfumato report released/ ledger.db --dpia assessment.md",
 )
 def report(
     runs: list[Path] = typer.Argument(
-        ..., help="Releases or folders with cards; measures, results or pictures."
+        ..., help="Releases or folders with cards; ledgers, measures, results or pictures."
     ),
     output: Path = typer.Option(Path("report.html"), "--output", "-o", help="The page to write."),
+    dpia: Path | None = typer.Option(
+        None, help="Also draft a data-protection impact assessment there (.md or .html)."
+    ),
     with_originals: bool = typer.Option(
         False, help="Also show pictures that are named as originals: readers see the people."
     ),
@@ -33,7 +36,9 @@ def report(
     """Write one self-contained HTML page about RUNS: promises, attacks, usefulness and gaps."""
     from sfumato.report import write_report
 
-    counts = write_report(runs, output, with_originals=with_originals, force=force).summary()
+    with progress_bar(hidden=as_json):
+        made = write_report(runs, output, with_originals=with_originals, impact=dpia, force=force)
+    counts = made.summary()
     problems = [
         f"[red]{counts[key]} {words}[/]"
         for key, words in (
@@ -55,6 +60,7 @@ def report(
             f"wrote {output}: {counts['releases']} release(s), {counts['proven']} with a proven "
             f"guarantee, {counts['measures']} measurement(s), {counts['figures']} figure(s).",
             "the page names gaps and attacks; what was never attacked is not safe because of that.",
-            f"open {output} in a browser.",
+            f"open {output} in a browser."
+            + ("" if dpia is None else f" Fill the blanks of {dpia}: it decides nothing."),
         ),
     )

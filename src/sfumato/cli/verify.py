@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
+from rich.table import Table
 
 from sfumato.cli._output import emit, ending, not_safe
 from sfumato.cli._verb import verb, verbs
 from sfumato.errors import SfumatoError
 
 if TYPE_CHECKING:
-    from sfumato.privacy import VerifiedFolder
+    from sfumato.privacy import Guarantee, NoGuarantee, VerifiedFolder
 
 app = verbs()
 
@@ -49,7 +50,8 @@ def verify(
     if output.is_dir() and not has_card_of_its_own(output):
         if registry:
             raise SfumatoError("Expected one output for a registry entry, got a folder: name one.")
-        _say_folder(verify_folder(output, key=key, signed=signed, sign_with=sign_with), as_json)
+        checked = verify_folder(output, key=key, signed=signed, sign_with=sign_with)
+        _say_folder(checked, output, as_json)
         return
     verified = verify_output(output, key=key, signed=signed, sign_with=sign_with)
     card = verified.card
@@ -83,19 +85,18 @@ def verify(
     )
 
 
-def _say_folder(folder: VerifiedFolder, as_json: bool) -> None:
+def _say_folder(folder: VerifiedFolder, output: Path, as_json: bool) -> None:
     outputs = sum(len(each.card.outputs) for each in folder.cards)
     signers = {each.signer for each in folder.cards}
-    words = [f"  {name}: {reason}" for name, reason in folder.problems.items()]
-    words += dict.fromkeys(remark for each in folder.cards for remark in each.remarks)
-    words += folder.who_looked
+    remarks = dict.fromkeys(remark for each in folder.cards for remark in each.remarks)
+    remarks |= dict.fromkeys(folder.who_looked)
     if folder.agree:
         named = ", ".join(sorted(each or "nobody" for each in signers))
         signed = "Not signed." if signers == {None} else f"Signed by {named}."
         last = ending(
             f"All {outputs} outputs and their {len(folder.cards)} cards agree. {signed}",
             " ".join(dict.fromkeys(not_safe(each.card.promise) for each in folder.cards)),
-            "sfumato report FOLDER",
+            f"sfumato report {output}",
         )
     else:
         last = ending(
@@ -103,6 +104,37 @@ def _say_folder(folder: VerifiedFolder, as_json: bool) -> None:
             "what no card covers may be an original.",
             "move these files away, or protect them; then run this again.",
         )
-    emit(as_json, folder.to_json(), *map(escape, words), *last, ok=folder.agree)
+    wrong = [f"  {name}: {reason}" for name, reason in folder.problems.items()]
+    words = map(escape, (*wrong, *remarks))
+    emit(as_json, folder.to_json(), _table(folder), *words, *last, ok=folder.agree)
     if not folder.agree:
         raise typer.Exit(1)
+
+
+def _table(folder: VerifiedFolder) -> Table:
+    """One line a file: what its card proves, or that it has none; what is wrong comes first."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("file", "method", "proven", "signed", "card"):
+        table.add_column(title, overflow="fold")
+    for name in folder.problems:
+        table.add_row(f"[red]{escape(name)}[/]", "", "", "", "[red]NO[/]")
+    for each in folder.cards:
+        for output in each.card.outputs:
+            table.add_row(
+                escape(output.name),
+                escape(each.card.method),
+                escape(_proven(each.card.promise)),
+                "no" if each.signer is None else escape(each.signer[:8]),
+                "[green]agrees[/]",
+            )
+    return table
+
+
+def _proven(promise: Guarantee | NoGuarantee) -> str:
+    from sfumato.privacy import NoGuarantee, format_epsilon
+
+    if isinstance(promise, NoGuarantee):
+        return "nothing"
+    if not promise.is_private:
+        return "NOT PRIVATE (a seed)"
+    return f"epsilon {format_epsilon(promise.epsilon)}, {promise.unit}"

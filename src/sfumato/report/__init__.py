@@ -4,6 +4,7 @@ from sfumato.privacy.measures import Measured, MeasuresError, MeasuresFile, pars
 from sfumato.privacy.verdict import VerdictError, VerdictFile, parse_verdict
 from sfumato.report._collect import Collected, Release, ReportError, collect
 from sfumato.report._history import history_page
+from sfumato.report._impact import impact_as_html, impact_as_markdown
 from sfumato.report._page import Report, render, write_report
 from sfumato.report._pictures import PictureError
 
@@ -20,6 +21,8 @@ __all__ = [
     "VerdictFile",
     "collect",
     "history_page",
+    "impact_as_html",
+    "impact_as_markdown",
     "parse_measures",
     "parse_verdict",
     "render",

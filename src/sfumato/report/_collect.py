@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SfumatoError
+from sfumato.ledger import HistoryRow, Ledger, LedgerError, Statement
 from sfumato.privacy import (
     Card,
     CardError,
@@ -23,9 +24,13 @@ from sfumato.privacy import (
 )
 from sfumato.privacy.measures import MeasuresFile, is_measures, parse_measures, read_json
 from sfumato.privacy.verdict import VerdictFile, parse_verdict
+from sfumato.progress import track
+from sfumato.report._learning import HISTORY, Learned, read_learned
 from sfumato.report._pictures import SUFFIXES, Picture, PictureError, read_picture
+from sfumato.report._strips import VIDEOS, Strip, read_strip
 
 _SIGNED = "signed by"
+_SQLITE = b"SQLite format 3\0"
 _CARD, _AUDIT, _MEASURES = ".card.json", ".audit.json", "measures.json"
 # what a partner could take for a release; whatever has no card must be spoken of
 _RECORDINGS = frozenset(
@@ -73,7 +78,8 @@ class Collected:
     """Everything that was found, in an order that depends on the content of the folders only.
 
     ``left_out`` counts files that are not shown, ``private`` previews and exports that lie among
-    them, ``without_card`` recordings and models that no card speaks for.
+    them, ``without_card`` recordings and models that no card speaks for, ``unshown`` released videos
+    that could not be decoded. ``statements`` and ``history`` come from ledgers.
     """
 
     releases: tuple[Release, ...]
@@ -83,6 +89,11 @@ class Collected:
     left_out: int
     private: int = 0
     without_card: int = 0
+    strips: tuple[Strip, ...] = ()
+    unshown: int = 0
+    learned: tuple[Learned, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    history: tuple[HistoryRow, ...] = ()
 
 
 def collect(runs: Iterable[str | Path], *, with_originals: bool = False) -> Collected:
@@ -100,7 +111,7 @@ def collect(runs: Iterable[str | Path], *, with_originals: bool = False) -> Coll
     for run in runs:
         gathering.add(Path(run))
     found = gathering.result()
-    if not (found.releases or found.measures or found.tables or found.pictures):
+    if not (found.releases or found.measures or found.tables or found.pictures or found.statements):
         raise ReportError(
             "Expected releases with their cards, measures or results to report on, found none: "
             "name the folder that holds them."
@@ -117,6 +128,8 @@ class _Gathering:
         self._measures: list[MeasuresFile] = []
         self._tables: list[Table] = []
         self._pictures: list[Picture] = []
+        self._statements: list[Statement] = []
+        self._history: list[HistoryRow] = []
         self._left_out = self._private = self._without_card = 0
         self._has_cards = cache(lambda folder: any(folder.glob("*" + _CARD)))
 
@@ -140,6 +153,8 @@ class _Gathering:
             )
         elif path.suffix.lower() in SUFFIXES:
             self._picture(path, vouched=self._vouched(path))
+        elif _is_database(path):
+            self._ledger(path)
         elif path.suffix.lower() == ".json" and not card_path(path).is_file():
             if not self._json(path):
                 raise ReportError(
@@ -163,8 +178,15 @@ class _Gathering:
                 self._card(card_for(path))
             elif kind in SUFFIXES | {".json"} and says_private(path):
                 self._private += 1
+            elif path.name == HISTORY and card_path(path.with_name("model.safetensors")).is_file():
+                continue  # shown with its model
             elif kind == ".json":
                 self._left_out += not self._json(path)
+            elif _is_database(path):
+                try:
+                    self._ledger(path)
+                except LedgerError:
+                    self._left_out += 1
             elif kind in SUFFIXES:
                 if self._vouched(path):
                     self._picture(path, vouched=True)
@@ -188,9 +210,13 @@ class _Gathering:
     def _vouched(self, path: Path) -> bool:
         """True when a sound card speaks of this picture, or of a folder around it, as it is now."""
         found = self._speaker(path)
-        if found is None or found.state != "agrees":
-            return False
-        return found.card.signature is None or _signer(found.card).startswith(_SIGNED)
+        return found is not None and _vouches(found)
+
+    def _ledger(self, path: Path) -> None:
+        if self._first_time(path):
+            book = Ledger.open(path)
+            self._statements += book.list()
+            self._history += book.history()
 
     def _first_time(self, path: Path) -> bool:
         resolved = path.resolve()
@@ -249,6 +275,14 @@ class _Gathering:
             )
 
     def result(self) -> Collected:
+        files = [
+            found.path.parent / output.name
+            for found in self._cards.values()
+            if _vouches(found)
+            for output in found.card.outputs
+        ]
+        videos = [path for path in files if path.suffix.lower() in VIDEOS and path.is_file()]
+        strips = [strip for path in track(videos, "videos") if (strip := read_strip(path))]
         releases = tuple(
             Release(
                 card=found.card,
@@ -267,7 +301,26 @@ class _Gathering:
             left_out=self._left_out,
             private=self._private,
             without_card=self._without_card,
+            strips=tuple(strips),
+            unshown=len(videos) - len(strips),
+            learned=tuple(found for path in files if (found := read_learned(path))),
+            statements=tuple(self._statements),
+            history=tuple(self._history),
         )
+
+
+def _vouches(found: CardFor) -> bool:
+    """True when a card is sound and its outputs are what it says, as they are now."""
+    if found.state != "agrees":
+        return False
+    return found.card.signature is None or _signer(found.card).startswith(_SIGNED)
+
+
+def _is_database(path: Path) -> bool:
+    if path.suffix.lower() not in {".db", ".sqlite", ".sqlite3"}:
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
 
 
 def _page_changed(found: CardFor) -> bool:

@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from sfumato.privacy import Guarantee, format_rate
 from sfumato.privacy.measures import Measured
+from sfumato.report._learning import Learned
 from sfumato.report._svg import (
     INK,
     MUTED,
@@ -207,6 +208,50 @@ def curves(measures: Sequence[Measured]) -> Figure | None:
             for number, ((_, name), points) in enumerate(lines)
         ),
     )
+
+
+def learning_curve(number: int, learned: Learned) -> Figure | None:
+    """Held-out scores over the steps, and what had been spent by then."""
+    spent = [epsilon for epsilon in learned.epsilon if epsilon is not None]
+    panels = [name for name, given in (("score", learned.scores), ("spent", spent)) if given]
+    if not panels:
+        return None
+
+    def draw(canvas: Canvas) -> None:
+        for axes, name in zip(canvas.subplots(1, len(panels), squeeze=False).flat, panels):
+            axes.set_xlabel("step")
+            if name == "spent":
+                _line(axes, learned.steps, learned.epsilon, PRIVACY, "o")
+                axes.set_title("epsilon spent")
+                axes.set_ylim(bottom=0)
+                continue
+            for place, values in enumerate(learned.scores.values()):
+                _line(axes, learned.steps, values, SERIES[place], _MARKS[place])
+            axes.set_title(f"held-out {learned.measure}")
+            axes.set_ylim(0, 1.02)
+
+    key, title = f"learning-{number}", f"How {learned.name} learned"
+    ends = [f"{name} {values[-1]:.3g}" for name, values in learned.scores.items() if values[-1]]
+    return Figure(
+        key=key,
+        title=title,
+        caption="As the training stated it in history.json, which no card covers. What is proven "
+        "about the model stands on its card.",
+        svg=drawing(
+            draw, size=(_WIDTH, 2.9), key=key, title=title, about="; ".join(ends) or "epsilon alone"
+        ),
+        legend=tuple(
+            Legend(f"--series-{place + 1}", SIGNS[place], name)
+            for place, name in enumerate(learned.scores)
+        ),
+    )
+
+
+def _line(
+    axes: Axes, steps: Sequence[int], values: Sequence[float | None], colour: str, mark: str
+) -> None:
+    points = [(step, value) for step, value in zip(steps, values) if value is not None]
+    axes.plot(*zip(*points), color=colour, marker=mark, ms=5, lw=2)
 
 
 def class_bars(number: int, one: Measured) -> Figure:

@@ -22,11 +22,14 @@ from sfumato.privacy import (
     Output,
     UnitKind,
     checklist,
-    format_epsilon,
-    officer_view,
 )
 from sfumato.privacy.measures import Measured
-from sfumato.report._collect import Collected, Release, collect
+from sfumato.report._collect import Collected, Release, ReportError, collect
+from sfumato.report._impact import impact_as_html, impact_as_markdown
+from sfumato.report._learning import Learned
+from sfumato.report._questions import three_questions
+from sfumato.report._standing import audit_outcome, audit_tone, standing
+from sfumato.report._summary import summary_of
 from sfumato.report._templates import environment
 
 if TYPE_CHECKING:
@@ -81,7 +84,15 @@ class Report:
         together: dict[str, list[Release]] = {}
         for release in self.found.releases:
             body = {k: v for k, v in release.card.body().items() if k not in _OF_ONE_FILE}
-            state = [body, standing(release), _audit(release), release.intact, release.signer]
+            # one entry of the ledger or several: the promise and the method are the same
+            body["settings"] = {k: v for k, v in body["settings"].items() if k != "ledger_key"}
+            state = [
+                body,
+                standing(release),
+                audit_outcome(release),
+                release.intact,
+                release.signer,
+            ]
             together.setdefault(json.dumps(state, sort_keys=True), []).append(release)
         return [Group(tuple(each)) for each in together.values()]
 
@@ -92,6 +103,7 @@ class Report:
             from sfumato.report import _figures
 
         per_class = [one for one in self.measures if one.per_class is not None]
+        per_class += [classes_of(each) for each in self.found.learned if each.per_class]
         matrices = [one for one in self.measures if one.matrix is not None]
         single = {
             "promise": [
@@ -108,6 +120,10 @@ class Report:
                 _figures.overview(group, self.measures) for group in ("privacy", "utility")
             ],
             "curves": [_figures.curves(self.measures)],
+            "learning": [
+                _figures.learning_curve(number, each)
+                for number, each in enumerate(self.found.learned, start=1)
+            ],
         }
         return {
             **{where: [each for each in made if each] for where, made in single.items()},
@@ -123,7 +139,7 @@ class Report:
             "proven": sum(standing(each)[0] == "good" for each in releases),
             "changed": sum(each.intact == "changed" for each in releases),
             "forged": sum(each.forged for each in releases),
-            "refuted": sum(_audit_tone(each) == "bad" for each in releases),
+            "refuted": sum(audit_tone(each) == "bad" for each in releases),
             "measures": len(self.measures),
             "leaking": sum(one.leaks for one in self.measures),
             "unjudged": sum(
@@ -132,10 +148,23 @@ class Report:
             ),
             "figures": sum(map(len, self.figures.values())),
             "pictures": len(self.found.pictures),
+            "strips": len(self.found.strips),
+            "ledger_releases": len(self.found.history),
             "left_out": self.found.left_out,
             "private": self.found.private,
             "without_card": self.found.without_card,
         }
+
+
+def classes_of(learned: Learned) -> Measured:
+    """The last held-out score of every class, as a measure that bars can be drawn of."""
+    return Measured(
+        name=f"held-out {learned.measure}", group="utility", release=learned.name,
+        higher_is_better=True, bounds=(0.0, 1.0), per_class=learned.per_class,
+    )  # fmt: skip
+
+
+_DRAFTS = {".md": impact_as_markdown, ".html": impact_as_html}
 
 
 def write_report(
@@ -143,15 +172,28 @@ def write_report(
     output: str | os.PathLike[str],
     *,
     with_originals: bool = False,
+    impact: str | os.PathLike[str] | None = None,
     force: bool = False,
 ) -> Report:
-    """Collect ``runs`` and write one HTML file, all of it or nothing."""
+    """Collect ``runs`` and write one HTML file, all of it or nothing.
+
+    ``impact`` names a second file, ``.md`` or ``.html``: the draft of an impact assessment.
+    """
     refuse_overwrite(Path(output), force=force)
+    if impact is not None:
+        refuse_overwrite(Path(impact), force=force)
+        if Path(impact).suffix.lower() not in _DRAFTS:
+            raise ReportError(
+                f"Expected the impact assessment as .md or .html, got {Path(impact).name!r}: rename it."
+            )
     report = Report(
         collect([Path(run) for run in runs], with_originals=with_originals),
         made_on=datetime.now(UTC).date().isoformat(),
     )
-    write_text(output, render(report), force=force)
+    page = render(report)
+    if impact is not None:
+        write_text(impact, _DRAFTS[Path(impact).suffix.lower()](report), force=force)
+    write_text(output, page, force=force)
     return report
 
 
@@ -164,8 +206,9 @@ def render(report: Report) -> str:
         style=style,
         version=__version__,
         standing=standing,
-        audit=_audit,
-        risks=lambda card: officer_view(card.promise),
+        audit=audit_outcome,
+        risks=three_questions,
+        summary=summary_of(report),
         checklist=checklist,
         fields=_fields,
         short=_in_short(report),
@@ -173,37 +216,6 @@ def render(report: Report) -> str:
         commands=_commands(report),
         picture=lambda each: Markup(each.uri),
     )
-
-
-def standing(release: Release) -> tuple[str, str]:
-    """Tone and the few words that stand beside a release's name."""
-    promise = release.card.promise
-    if release.intact == "changed":
-        return "bad", "Changed since: the promise does not hold for it"
-    if release.forged:
-        return "bad", "The card was changed after it was signed"
-    if release.page_changed:
-        return "bad", "The readable page beside the card was changed"
-    if not isinstance(promise, Guarantee):
-        return "warn", "No guarantee: only measurements"
-    if not promise.is_private:
-        return "bad", "Test run: NOT PRIVATE"
-    if _audit_tone(release) == "bad":
-        return "bad", "Promise refuted by the audit"
-    stated = f"epsilon {format_epsilon(promise.epsilon)}, delta {promise.delta:g}"
-    if release.intact is None:
-        return "warn", f"Promised: {stated}; its file was not here to be compared"
-    return "good", f"Proven: {stated}"
-
-
-def _audit(release: Release) -> tuple[str, str]:
-    if release.verdict is None:
-        return "plain", "No verdict of an audit was given."
-    return release.verdict.outcome(release.card)
-
-
-def _audit_tone(release: Release) -> str:
-    return _audit(release)[0]
 
 
 def _in_short(report: Report) -> list[tuple[str, str]]:
@@ -369,7 +381,13 @@ def _gaps(report: Report) -> list[str]:
         "An attack that failed proves nothing: a better one may succeed. Only a proven guarantee "
         "limits all attacks, and only for the unit it names."
     )
-    gaps.append("Releases of the same people add up: the ledger counts them, this page does not.")
+    if found.unshown:
+        gaps.append(f"{found.unshown} released videos could not be decoded, so they are not shown.")
+    if not found.statements:
+        gaps.append(
+            "Releases of the same people add up: the ledger counts them, and none was given here "
+            "(sfumato report FOLDER LEDGER.db)."
+        )
     return gaps
 
 

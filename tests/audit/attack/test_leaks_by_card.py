@@ -189,3 +189,60 @@ def test_results_about_a_single_file_lie_beside_it(
     monkeypatch.chdir(tmp_path / "folder")
     assert beside_release(".", "leaks") == tmp_path / "folder.leaks"
     assert beside_release("../out.mkv", "leaks") == tmp_path / "out.mkv.leaks"
+
+
+def test_a_folder_gets_one_verdict_a_clip(tmp_path: Path) -> None:
+    folder = tmp_path / "released"
+    for name, face in (("a", False), ("deep/b", True), ("c", False)):
+        card(film(folder / f"{name}.mkv", face=face), "blur", {"region": "faces"})
+    card(film(folder / "room.mkv"), "blur", {"region": "background"})
+    done = audit(str(folder))
+    assert done.exit_code == 1
+    clips = {each["clip"]: each for each in json.loads(done.stdout)["clips"]}
+    assert {name: each["passed"] for name, each in clips.items()} == {
+        "a.mkv": True,
+        "deep/b.mkv": False,
+        "c.mkv": True,
+        "room.mkv": False,
+    }
+    assert "shown on purpose" in clips["room.mkv"]["reason"]
+    words = CliRunner().invoke(app, ["leaks", str(folder), "--force"]).output
+    assert "STILL FOUND on 7 of 7 frames" in words
+    assert words.count("nobody found") == 2
+    assert "NOT LOOKED AT" in words
+
+
+def name_list(folder: Path, names: dict[str, Path]) -> None:
+    lines: list[Any] = [{"sfumato": "sfumato job manifest", "version": 2, "run": "a" * 32}]
+    for output, source in names.items():
+        item = {"source": str(source), "digest": "", "settings": "", "main": output}
+        lines.append({"item": item})
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    folder.with_name(folder.name + ".job.jsonl").write_text(text)
+
+
+def test_originals_are_found_by_the_private_name_list(tmp_path: Path) -> None:
+    folder, originals = tmp_path / "released", tmp_path / "patients"
+    # the first patient is where the second is not: a wrong pairing finds a face that was not there
+    with_face, without = film(originals / "b.mkv", face=True), film(originals / "a.mkv")
+    card(film(folder / "a.mkv", face=True), "blur", {"region": "faces"})
+    card(film(folder / "b.mkv"), "blur", {"region": "faces"})
+    name_list(folder, {"a.mkv": with_face, "b.mkv": without})
+    told = json.loads(audit(str(folder), "--originals", str(originals)).stdout)
+    assert told["compared_with_originals"] is True
+    assert told["leaks"][0]["there_before"] is True
+    # elsewhere, under the same names
+    originals.rename(tmp_path / "moved")
+    again = json.loads(audit(str(folder), "--originals", str(tmp_path / "moved"), "--force").stdout)
+    assert again["leaks"] == told["leaks"]
+    (tmp_path / "moved" / "a.mkv").unlink()
+    lost = audit(str(folder), "--originals", str(tmp_path / "moved"), "--force")
+    assert "but 1 have none" in str(lost.exception)
+
+
+def test_nothing_is_written_into_a_released_folder_even_if_asked(tmp_path: Path) -> None:
+    folder = released_folder(tmp_path, face=False)
+    before = sorted(folder.rglob("*"))
+    done = audit(str(folder), "--out", str(folder / "leaks"))
+    assert "got one inside" in str(done.exception)
+    assert sorted(folder.rglob("*")) == before

@@ -20,6 +20,7 @@ from sfumato import people
 from sfumato.audit._released import HidingScope, hiding_scope
 from sfumato.audit.certify._epsilon import AuditError
 from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Result
+from sfumato.errors import SfumatoError
 from sfumato.media import IMAGE_SUFFIXES, Image, open_video, read_image
 from sfumato.privacy.clopper_pearson import at_least, at_most
 from sfumato.progress import track
@@ -58,18 +59,18 @@ class Residual(Measure):
         self.reset()
 
     def reset(self) -> None:
-        self._hit = self._seen = 0
+        self.hit = self.seen = 0
 
     def update(self, hit: bool, seen: int = 1) -> None:
         """One frame (or ``seen`` of them, all alike)."""
-        self._hit += seen * bool(hit)
-        self._seen += seen
+        self.hit += seen * bool(hit)
+        self.seen += seen
 
     def compute(self) -> Estimate:
-        if not self._seen:
+        if not self.seen:
             raise MeasureError("Expected frames to look at, got none: check the output.")
-        low, high = at_least(self._hit, self._seen, 0.025), at_most(self._hit, self._seen, 0.025)
-        return Estimate(self._hit / self._seen, float(low), float(high), 0.95)
+        low, high = at_least(self.hit, self.seen, 0.025), at_most(self.hit, self.seen, 0.025)
+        return Estimate(self.hit / self.seen, float(low), float(high), 0.95)
 
 
 @dataclass
@@ -184,12 +185,45 @@ def find_leaks(
     )
 
 
-def leaks_in(
-    pairs: Iterable[tuple[Path, Path | None]], *, faces_only: bool | None = None, every: int = 1
-) -> LeakReport:
-    """Several outputs, each with its original or None, looked through by the bundled detectors.
+@dataclass(frozen=True)
+class ClipVerdict:
+    """What was found in one clip of a folder; ``report`` is None where it could not be looked at."""
 
-    Each output's card says whether bodies count, unless ``faces_only`` does.
+    clip: str
+    report: LeakReport | None
+    reason: str = ""
+
+    @property
+    def frames_hit(self) -> int:
+        return 0 if self.report is None else self.report.residual.hit
+
+    @property
+    def passed(self) -> bool:
+        return self.report is not None and not self.report.leaking
+
+    def to_json(self) -> dict[str, Any]:
+        looked = {} if self.report is None else self.report.to_json()
+        return {"clip": self.clip, "passed": self.passed, "reason": self.reason} | looked
+
+    def __str__(self) -> str:
+        if self.report is None:
+            return f"NOT LOOKED AT: {self.reason}"
+        if self.passed:
+            return "nobody found"
+        return f"STILL FOUND on {self.frames_hit} of {self.report.frames} frames"
+
+
+def leaks_by_clip(
+    pairs: Iterable[tuple[Path, Path | None]],
+    *,
+    root: Path | None = None,
+    faces_only: bool | None = None,
+    every: int = 1,
+) -> list[ClipVerdict]:
+    """One verdict for each output, with its original or None; names are those below ``root``.
+
+    Each output's card says whether bodies count, unless ``faces_only`` does. A clip that cannot be
+    looked at has a verdict too: it did not pass.
     """
     faces, bodies = people.face_detector(FACES), cache(people.person_detector)
 
@@ -203,7 +237,25 @@ def leaks_in(
             why=cover.why, every=every,
         )  # fmt: skip
 
-    return joined(one(*pair) for pair in track(list(pairs), "outputs"))
+    verdicts = []
+    for output, original in track(list(pairs), "outputs"):
+        name = output.name if root is None else output.relative_to(root).as_posix()
+        try:
+            verdicts.append(ClipVerdict(name, one(output, original)))
+        except SfumatoError as error:
+            verdicts.append(ClipVerdict(name, None, str(error)))
+    return verdicts
+
+
+def leaks_in(
+    pairs: Iterable[tuple[Path, Path | None]], *, faces_only: bool | None = None, every: int = 1
+) -> LeakReport:
+    """Several outputs, each with its original or None, as one report; raises if one cannot be read."""
+    verdicts = leaks_by_clip(pairs, faces_only=faces_only, every=every)
+    for each in verdicts:
+        if each.report is None:
+            raise AuditError(each.reason)
+    return joined(each.report for each in verdicts if each.report is not None)
 
 
 def joined(reports: Iterable[LeakReport]) -> LeakReport:
@@ -213,8 +265,8 @@ def joined(reports: Iterable[LeakReport]) -> LeakReport:
         raise AuditError("Expected at least one output to look at, got none.")
     total = Residual()
     for report in every:
-        total.update(True, report.residual._hit)
-        total.update(False, report.residual._seen - report.residual._hit)
+        total.update(True, report.residual.hit)
+        total.update(False, report.residual.seen - report.residual.hit)
     return LeakReport(
         [leak for report in every for leak in report.leaks],
         sum(report.frames for report in every), total,
