@@ -407,9 +407,9 @@ MUTANTS = (
                 "learn/_trainer.py",
                 """            if journal is not None:
                 journal.begin(number + 1)
-            public_loss, rate = _update(model, optimizer, step, memory, number, plan, cache)
+            public_loss, rate = _update(updates, step, number, plan, cache)
 """,
-                """            public_loss, rate = _update(model, optimizer, step, memory, number, plan, cache)
+                """            public_loss, rate = _update(updates, step, number, plan, cache)
             if journal is not None:
                 journal.begin(number + 1)
 """,

@@ -15,11 +15,11 @@ from sfumato.cli.train import app
 from sfumato.errors import SfumatoError
 from sfumato.learn import make_job, parse_config
 from sfumato.learn.config import _job
-from sfumato.learn.engine._step import PrivateStep
+from sfumato.learn.engine._step import StepEngine
 from sfumato.ledger import BudgetExceededError, KeyConflictError, Ledger
 from sfumato.privacy import Composed, epsilon_of
 
-REAL_TAKE = PrivateStep.take
+REAL_TAKE = StepEngine.take
 
 SETTINGS: dict[str, Any] = {
     "method": "dp-sgd",
@@ -69,8 +69,8 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     def die(*arguments: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(PrivateStep, "taken", 0, raising=False)
-            patch.setattr(PrivateStep, "take", take)
+            patch.setattr(StepEngine, "taken", 0, raising=False)
+            patch.setattr(StepEngine, "take", take)
             return run(*arguments)
 
     return die

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from typing import Any
 
 from sfumato.files import for_owner_only, refuse_overwrite, write_json, write_text
 from sfumato.learn._methods import METHODS, plan_for
-from sfumato.learn._plan import Plan
+from sfumato.learn._plan import Plan, steps_for, usual_delta
 from sfumato.learn._saved import save_model
 from sfumato.learn._starting_weights import StartingWeights
 from sfumato.learn._tensorboard import EventFile
@@ -38,7 +37,7 @@ from sfumato.learn.config._pose_job import what_was_wrong
 from sfumato.learn.config._schema import ConfigError, TrainConfig
 from sfumato.learn.engine._probe import route_of
 from sfumato.learn.engine._ranks import Team
-from sfumato.learn.engine._step import PrivateStep
+from sfumato.learn.engine._step import StepEngine
 from sfumato.learn.engine._streams import Streams
 from sfumato.privacy import SEEDED, Guarantee, NoGuarantee, Randomness
 
@@ -87,7 +86,7 @@ def make_job(config: TrainConfig) -> Job:
     records = unit_count(config)
     if (settings.steps is None) == (settings.epochs is None):
         raise ConfigError("Expected either training.steps or training.epochs, got both or neither.")
-    steps = settings.steps or max(1, round((settings.epochs or 0) * records / settings.batch))
+    steps = settings.steps or steps_for(settings.epochs or 0, records, settings.batch)
     view = public_view(config)
     clips = settings.clips if config.pose is None else config.pose.people
     more: dict[str, Any] = {
@@ -111,7 +110,7 @@ def make_job(config: TrainConfig) -> Job:
             raise ConfigError(f"Expected privacy.epsilon with {config.method}, got none.")
         delta = config.privacy.delta
         if delta is None:
-            delta = 10.0 ** math.floor(math.log10(1 / (10 * records)))
+            delta = usual_delta(records)
             chosen.append(f"delta {delta:g}, at most a tenth of 1/records")
         more.update(
             epsilon=config.privacy.epsilon, delta=delta, clip_norm=config.privacy.clip_norm,
@@ -251,7 +250,7 @@ def describe(job: Job) -> dict[str, Any]:
     trial = Plan(**{**_fields(plan), "records": size, "batch": size, "projector": None})
     streams = Streams(model, made_up, trial, preparation(config))
     units: list[tuple[int, ...]] = [(index,) for index in range(size)]
-    step = PrivateStep(model, loss_of(config), trial, streams, units, size,
+    step = StepEngine(model, loss_of(config), trial, streams, units, size,
                        randomness=Randomness(), speed=speed_of(config))  # fmt: skip
     step.take()
     start = time.perf_counter()

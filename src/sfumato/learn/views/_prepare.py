@@ -36,14 +36,20 @@ class Preparation(Protocol):
 
 @dataclass(frozen=True)
 class AsIs:
-    """Values as float32; with several clips the record brings them on its first axis."""
+    """Values as float32; with several clips the record brings them on its first axis.
+
+    ``keep_integers`` leaves whole numbers as they are (words, for an embedding).
+    """
+
+    keep_integers: bool = False
 
     def __call__(self, x: Array, clips: int) -> Tensor:
         if clips > 1 and (x.ndim == 0 or x.shape[0] != clips):
             raise PreparationError(
                 f"Expected {clips} clips on a record's first axis, got shape {x.shape}."
             )
-        return torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+        whole = self.keep_integers and np.issubdtype(x.dtype, np.integer)
+        return torch.from_numpy(np.ascontiguousarray(x, dtype=x.dtype if whole else np.float32))
 
     def mask(self, mask: npt.NDArray[np.bool_], clips: int) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(mask))
