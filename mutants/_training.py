@@ -55,7 +55,7 @@ MUTANTS = (
         (
             Patch(
                 "learn/_plan.py",
-                "return self.noise_multiplier * self.clip_norm if self.is_private else 0.0",
+                "return self.noise_multiplier * self.contribution_bound if self.is_private else 0.0",
                 "return self.noise_multiplier if self.is_private else 0.0",
             ),
         ),
@@ -694,8 +694,8 @@ MUTANTS = (
         (
             Patch(
                 "learn/engine/_clipped.py",
-                "        take_the_loop(model, loss, rows, parameters, speed.route)\n",
-                "        pass\n",
+                "    take_the_loop(model, loss, rows, parameters, speed.route, why)\n    return True",
+                "    return True",
             ),
         ),
         (f"{_REAL}::test_what_rounds_otherwise_in_a_batch_goes_one_record_at_a_time",),

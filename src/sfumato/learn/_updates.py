@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -107,7 +107,7 @@ def updates_for(
                 "Expected a scheduler with an optimizer of torch only, got one beside "
                 f"{type(optimizer).__name__}: pass schedule=Schedule(...) to that."
             )
-        return OwnUpdates(model, optimizer)
+        return OwnUpdates(model, cast(Optimizer, optimizer))
     made = optimizer(list(trainable(model).values())) if callable(optimizer) else optimizer
     if not isinstance(made, torch.optim.Optimizer):
         raise OptimizerError(

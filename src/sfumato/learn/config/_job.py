@@ -147,7 +147,12 @@ def run_job(
     if tell is not None and wrong is not None:
         tell(wrong)
     held_out = None if config.held_out is None else load_records(config.held_out, config)
-    model = build_model(config, len(records.classes))
+    if held_out is not None and tuple(held_out.classes) != tuple(records.classes):
+        raise ConfigError(
+            "Expected held-out records with the classes of the training, in the same order, got others: "
+            "name them in both (data.classes, held_out.classes)."
+        )
+    model = build_model(config, len(records.classes), here=True)
     start = time.monotonic()
     log = _OperatorLog(config.operator_log) if config.operator_log and team.is_rank_zero else None
     anew = force and not resume
@@ -223,7 +228,7 @@ def _write(job: Job, run: Run, seconds: float) -> Path:
     return save_model(
         run, plan, target,
         method=config.method,
-        done=f"A {config.model.name} model was trained with {plan.mechanism}. {job.start.sentence}".strip(),
+        done=f"A {config.model.title} model was trained with {plan.mechanism}. {job.start.sentence}".strip(),
         settings={
             "trainable": config.model.trainable, "optimizer": config.training.optimizer,
             "private_loss": config.private_loss,
@@ -244,7 +249,7 @@ def describe(job: Job) -> dict[str, Any]:
         "records": plan.records, "sampling_rate": plan.sampling_rate, "chosen": list(job.chosen),
         "noise_multiplier": plan.noise_multiplier, "promise": job.promise.to_json(),
     }  # fmt: skip
-    model = build_model(config, _SOME_CLASSES)
+    model = build_model(config, _classes_of(config), here=True)
     size = min(plan.batch, 8)
     made_up = made_up_records(config, size)
     trial = Plan(**{**_fields(plan), "records": size, "batch": size, "projector": None})
@@ -263,6 +268,13 @@ def describe(job: Job) -> dict[str, Any]:
         said["expected_megabytes"] = batch / 1e6
         said["route"] = choice.route.value
     return said
+
+
+def _classes_of(config: TrainConfig) -> int:
+    """As far as the file says; a model of one's own may have as few as it likes in a trial."""
+    if config.data.classes is not None:
+        return len(config.data.classes)
+    return _SOME_CLASSES if config.model.import_ is None else 1
 
 
 def format_plan(job: Job, said: dict[str, Any]) -> list[str]:
