@@ -72,7 +72,7 @@ class ModelConfig(Settings):
         "tiny-vit-5m", "tiny-vit-11m", "tiny-vit-21m", "efficientnet-lite0",
     ] = "video-vit"  # fmt: skip
     # a class of one's own instead, and what it is made with
-    import_: str | None = Field(None, alias="import")
+    import_: Annotated[str | None, Field(alias="import")] = None
     args: dict[str, Any] = Field(default_factory=dict)
     weights: Path | None = None
     # the operator's word, for the card, that the weights saw none of the records of this training
