@@ -16,6 +16,7 @@ _VALIDATORS, _REAL = (
     "tests/learn/engine/test_model_validators.py",
     "tests/learn/test_real_batches.py",
 )
+_LOOP = "tests/learn/test_own_loop.py"
 _CONTRIBUTION = "tests/learn/test_contribution_bound.py"
 _BOUND = (
     f"{_CONTRIBUTION}::test_what_is_added_is_the_clipped_gradient",
@@ -407,9 +408,9 @@ MUTANTS = (
                 "learn/_trainer.py",
                 """            if journal is not None:
                 journal.begin(number + 1)
-            public_loss, rate = _update(model, optimizer, step, memory, number, plan, cache)
+            public_loss, rate = _update(updates, step, number, plan, cache)
 """,
-                """            public_loss, rate = _update(model, optimizer, step, memory, number, plan, cache)
+                """            public_loss, rate = _update(updates, step, number, plan, cache)
             if journal is not None:
                 journal.begin(number + 1)
 """,
@@ -824,6 +825,84 @@ MUTANTS = (
             ),
         ),
         ("tests/learn/test_real_batches.py::test_what_a_forward_pass_writes_never_leaves",),
+    ),
+    Mutant(
+        "400",
+        "ours: a loop of one's own may take any batch twice",
+        (Patch("learn/_own_loop.py", "        self._issued.discard(batch)\n", ""),),
+        (f"{_LOOP}::test_3_a_batch_is_good_for_one_step",),
+    ),
+    Mutant(
+        "401",
+        "ours: a step of one's own loop counts when it is done",
+        (
+            Patch(
+                "learn/_own_loop.py", "        self._tally.taken += 1  # before", "        # before"
+            ),
+            Patch(
+                "learn/_own_loop.py",
+                "        rate = None\n",
+                "        self._tally.taken += 1\n        rate = None\n",
+            ),
+        ),
+        (f"{_LOOP}::test_9_a_step_that_fails_half_way_counts",),
+    ),
+    Mutant(
+        "402",
+        "ours: a second private step forgets the first",
+        (
+            Patch(
+                "learn/_own_loop.py",
+                "trainings=(*self._start.trainings, *others)",
+                "trainings=self._start.trainings",
+            ),
+        ),
+        (f"{_LOOP}::test_7_a_new_private_step_for_every_epoch_is_composed",),
+    ),
+    Mutant(
+        "403",
+        "ours: one's own loop goes on after the plan's steps",
+        (
+            Patch(
+                "learn/_own_loop.py",
+                "        if self.steps_left == 0:\n            raise self._all_taken()\n        assert",
+                "        assert",
+            ),
+        ),
+        (f"{_LOOP}::test_1_more_steps_than_planned_are_refused_through_any_number_of_iterators",),
+    ),
+    Mutant(
+        "404",
+        "ours: records are counted where persons are meant",
+        (
+            Patch(
+                "learn/_sampled_units.py",
+                "    if far or plan.records == records != persons:",
+                "    if False:",
+            ),
+        ),
+        ("tests/learn/test_own_data.py::test_records_counted_where_persons_are_meant_are_refused",),
+    ),
+    Mutant(
+        "405",
+        "ours: gradients that the program left are followed too",
+        (
+            Patch(
+                "learn/_updates.py",
+                "            parameter.grad = gradient[name].to(parameter.dtype)\n",
+                "            parameter.grad = gradient[name].to(parameter.dtype)"
+                " if parameter.grad is None else parameter.grad\n",
+            ),
+            Patch(
+                "learn/_updates.py",
+                "            parameter.grad = None  # whatever was left",
+                "            pass  # whatever was left",
+            ),
+        ),
+        (
+            "tests/learn/test_own_data.py::"
+            "test_torch_sees_the_released_gradient_and_nothing_that_was_left_in_grad",
+        ),
     ),
     Mutant(
         "233",

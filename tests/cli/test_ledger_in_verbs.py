@@ -17,12 +17,12 @@ from sfumato.errors import SfumatoError
 from sfumato.files import sha256
 from sfumato.learn import make_job, parse_config
 from sfumato.learn.config import _job
-from sfumato.learn.engine._step import PrivateStep
+from sfumato.learn.engine._step import StepEngine
 from sfumato.ledger import BudgetExceededError, KeyConflictError, Ledger
 from sfumato.media import write_image
 from sfumato.privacy import Composed, card_path, checked_card, epsilon_of
 
-REAL_TAKE = PrivateStep.take
+REAL_TAKE = StepEngine.take
 
 SETTINGS: dict[str, Any] = {
     "method": "dp-sgd",
@@ -72,8 +72,8 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     def die(*arguments: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(PrivateStep, "taken", 0, raising=False)
-            patch.setattr(PrivateStep, "take", take)
+            patch.setattr(StepEngine, "taken", 0, raising=False)
+            patch.setattr(StepEngine, "take", take)
             return run(*arguments)
 
     return die

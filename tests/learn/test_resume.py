@@ -19,7 +19,7 @@ from torch import nn
 
 from sfumato.learn import Adam, CheckpointError, Plan, Sgd, StartingWeights, train
 from sfumato.learn import _checkpoint as checkpoint_module
-from sfumato.learn.engine._step import PrivateStep
+from sfumato.learn.engine._step import StepEngine
 from sfumato.privacy import Randomness
 from sfumato.privacy._randomness import KeyStream
 
@@ -54,13 +54,13 @@ def _run(path: Path, *, resume: bool = False, stop: int | None = None, **more: A
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts every noisy step that is really taken."""
     taken: list[int] = []
-    real = PrivateStep.take
+    real = StepEngine.take
 
     def take(self: Any) -> Any:
         taken.append(1)
         return real(self)
 
-    monkeypatch.setattr(PrivateStep, "take", take)
+    monkeypatch.setattr(StepEngine, "take", take)
     return taken
 
 
@@ -369,7 +369,7 @@ from sfumato.learn import _checkpoint
 plan = checks.make_plan(epsilon=8.0, delta=1e-3, records=20, batch=10, steps=12,
                         relation="add-remove")
 seen = []
-real = checks.step_module.PrivateStep.take
+real = checks.step_module.StepEngine.take
 def take(self):
     seen.append(1)
     with open({log!r}, "a") as log:
@@ -377,7 +377,7 @@ def take(self):
     if len(seen) == 4 and {where!r} == "in a step":
         os.kill(os.getpid(), signal.SIGKILL)
     return real(self)
-checks.step_module.PrivateStep.take = take
+checks.step_module.StepEngine.take = take
 save = _checkpoint.save_file
 def slow(tensors, name, metadata):
     save(tensors, name, metadata=metadata)

@@ -269,12 +269,12 @@ def test_a_resumed_run_starts_where_it_started(runs: Runs) -> None:
 
 _KILL = """
 import os, signal, sys
-from sfumato.learn.engine._step import PrivateStep
-real = PrivateStep.take
+from sfumato.learn.engine._step import StepEngine
+real = StepEngine.take
 def take(self):
     released = real(self)
     os.kill(os.getpid(), signal.SIGKILL)
-PrivateStep.take = take
+StepEngine.take = take
 from sfumato.cli.train import app
 app()
 """

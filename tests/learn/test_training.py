@@ -36,7 +36,7 @@ from sfumato.learn import cross_entropy as cross
 from sfumato.learn._projector import Projector, refuse_overlap
 from sfumato.learn._scores import score
 from sfumato.learn.engine._sampling import records_by_owner
-from sfumato.learn.engine._step import PrivateStep, record_gradients
+from sfumato.learn.engine._step import StepEngine, record_gradients
 from sfumato.learn.engine._streams import Streams
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness, check_outputs, read_card
 
@@ -118,7 +118,7 @@ def test_nothing_shown_depends_on_private_records(monkeypatch: pytest.MonkeyPatc
     def still(self: Any, drawn: Any) -> Any:
         return {n: torch.zeros_like(p) for n, p in self._model.named_parameters()}
 
-    monkeypatch.setattr(PrivateStep, "_clipped", still)
+    monkeypatch.setattr(StepEngine, "_clipped", still)
 
     def shown(seed: int) -> list[Any]:
         seen: list[Any] = []

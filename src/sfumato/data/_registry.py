@@ -31,6 +31,8 @@ class DataRequest:
     split: str | None = None
     masks: Path | None = None
     release: Path | None = None
+    file: Path | None = None
+    classes: Sequence[str] | None = None
     clips: int = 200
     people: int = 20
     seed: int = 0
@@ -85,6 +87,7 @@ DATASETS: dict[str, DatasetEntry] = {
     "synthetic": DatasetEntry(records=f"{_HERE}:synthetic", generated=True),
     "stage": DatasetEntry(records=f"{_HERE}:stage"),
     "folder": DatasetEntry(records=f"{_HERE}:folder"),
+    "manifest": DatasetEntry(records=f"{_HERE}:listed"),
     "utd-mhad": DatasetEntry(records=f"{_HERE}:utd_mhad_videos"),
     "ucf101": DatasetEntry(records=f"{_HERE}:action_list"),
     "hmdb51": DatasetEntry(records=f"{_HERE}:action_list"),

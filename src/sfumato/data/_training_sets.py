@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from sfumato.data._action_lists import hmdb51, ntu_rgbd, toyota_smarthome, ucf101
 from sfumato.data._indoor_datasets import utd_mhad
+from sfumato.data._manifests import PictureFiles, manifest
 from sfumato.data._pose import PoseRecords, coco_keypoints, human_art, lsp, mpii
-from sfumato.data._records import ArrayRecords, Records
+from sfumato.data._records import ArrayRecords, Records, RecordsError
 from sfumato.data._registry import DataRequest
 from sfumato.data._stage import StagedFolder
 from sfumato.data._staged_people import StagedPeople, staged_people
@@ -36,6 +37,15 @@ def stage(asked: DataRequest) -> StagedFolder:
 
 def folder(asked: DataRequest) -> VideoRecords:
     return video_folder(asked.folder, asked.masks, sampling=Sampling(frames=asked.frames))
+
+
+def listed(asked: DataRequest) -> VideoRecords | PictureFiles:
+    if asked.file is None:
+        raise RecordsError(
+            "Expected a file with data of kind manifest, got none: file: labels.csv."
+        )
+    sampling = Sampling(frames=asked.frames)
+    return manifest(asked.file, asked.split, classes=asked.classes, sampling=sampling)
 
 
 def utd_mhad_videos(asked: DataRequest) -> Records:

@@ -1,5 +1,6 @@
 """Training with a promise: the private step, its switches, plans and the trainer."""
 
+from sfumato.learn._as_records import as_records
 from sfumato.learn._checkpoint import CheckpointError
 from sfumato.learn._held_out import HeldOutError
 from sfumato.learn._methods import (
@@ -11,13 +12,15 @@ from sfumato.learn._methods import (
     plan_for,
 )
 from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule, Sgd
+from sfumato.learn._own_loop import DrawnBatch, PrivateStep
 from sfumato.learn._plan import Plan, PlanError
 from sfumato.learn._pose import PoseLoss, SkeletonFinder
 from sfumato.learn._projector import Projector, ProjectorError, Subspace
+from sfumato.learn._sampled_units import TrainingError
 from sfumato.learn._saved import save_model
 from sfumato.learn._scores import Scores
 from sfumato.learn._starting_weights import PastTraining, StartingWeights, StartingWeightsError
-from sfumato.learn._trainer import Progress, Run, SpendHook, TrainingError, cross_entropy, train
+from sfumato.learn._trainer import Progress, Run, SpendHook, cross_entropy, train
 from sfumato.learn.config._job import (
     Job,
     describe,
@@ -60,15 +63,15 @@ from sfumato.learn.views._public_view import BLANK, PublicView, ViewError, blank
 
 __all__ = [
     "BLANK", "METHODS", "PRESETS", "Adam", "AsIs", "BatchNormError", "BlurFeatures",
-    "ChangingBufferError", "CheckpointError", "ConfigError", "FeatureMap", "FeatureMapError",
+    "ChangingBufferError", "CheckpointError", "ConfigError", "DrawnBatch", "FeatureMap", "FeatureMapError",
     "HeldOutError", "Invertibility", "Job", "LossError", "LowFrequency", "MaskedPixels",
     "MethodError", "MixedRecordsError", "ModelError", "Optimizer", "OptimizerError",
     "OwnersError", "PastTraining", "PictureInput", "PixelateFeatures", "Plan", "PlanError",
-    "PoseLoss", "Preparation", "PreparationError", "Progress", "Projector", "ProjectorError",
+    "PoseLoss", "Preparation", "PreparationError", "PrivateStep", "Progress", "Projector", "ProjectorError",
     "PublicView", "ReducedLossError", "Route", "RouteChoice", "Run", "Schedule", "Scores",
     "Sgd", "SkeletonFinder", "Speed", "SpeedError", "SpendHook", "StartingWeights",
     "StartingWeightsError", "Subspace", "TrainConfig", "TrainingError", "TrainingMethod",
-    "TrainingPreset", "VideoClips", "ViewError", "blanked", "clipped_gradient", "cross_entropy",
+    "TrainingPreset", "VideoClips", "ViewError", "as_records", "blanked", "clipped_gradient", "cross_entropy",
     "describe", "format_plan", "init_distributed", "keep_freed_memory", "make_job",
     "parse_config", "plan_for", "read_config", "read_skeleton_finder", "route_of", "run_job",
     "save_model", "train",

@@ -11,7 +11,9 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from sfumato.errors import SfumatoError
+from sfumato.learn._as_records import Owners, as_records
 from sfumato.learn._projector import Subspace
+from sfumato.learn.engine._sampling import records_by_owner
 from sfumato.learn.engine._validate import (
     LARGEST_CLIP_NORM,
     ROUNDING_OF_CLIPPED,
@@ -150,6 +152,46 @@ class Plan:
                     "shown without noise, so nothing larger is protected (R1)."
                 )
         unit.check(self.relation)
+
+    @classmethod
+    def for_(
+        cls,
+        dataset: Any = None,
+        *,
+        epsilon: float,
+        epochs: float | None = None,
+        steps: int | None = None,
+        records: int | None = None,
+        owners: Owners | None = None,
+        batch: int = 32,
+        delta: float | None = None,
+        clip_norm: float = 1.0,
+        relation: Relation | str = Relation.REPLACE,
+        unit: Unit | str = "record",
+        **more: Any,
+    ) -> Plan:
+        """A plan with the defaults of a training file: unit record, relation replace, delta at most
+        a tenth of 1/records, clip norm 1, batch 32.
+
+        ``dataset`` (with ``owners``, for unit person) is counted where ``records`` is not said. Their
+        number is public then, which it is under replace and zero-out but not under add-remove.
+        """
+        unit, relation = Unit.parse(unit), Relation.parse(relation)
+        person = unit.kind is UnitKind.PERSON
+        if records is None:
+            records = _counted(dataset, owners, unit, relation)
+        if (steps is None) == (epochs is None):
+            raise PlanError("Expected either steps or epochs, got both or neither.")
+        if batch > records:
+            raise PlanError(
+                f"Expected a batch of at most {records}, the number of "
+                f"{'persons' if person else 'records'}, got {batch}."
+            )
+        return cls(
+            epsilon=epsilon, delta=usual_delta(records) if delta is None else delta, records=records,
+            batch=batch, steps=steps or steps_for(epochs or 0, records, batch), clip_norm=clip_norm,
+            relation=relation, unit=unit, **more,
+        )  # fmt: skip
 
     # -- what follows from the fields ------------------------------------------------------------
 
@@ -314,6 +356,30 @@ class Plan:
     @property
     def digest(self) -> str:
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+
+
+def usual_delta(records: int) -> float:
+    """A power of ten, at most a tenth of 1/records."""
+    return float(10.0 ** math.floor(math.log10(1 / (10 * records))))
+
+
+def steps_for(epochs: float, records: int, batch: int) -> int:
+    return max(1, round(epochs * records / batch))
+
+
+def _counted(dataset: Any, owners: Owners | None, unit: Unit, relation: Relation) -> int:
+    """How many units the data set has; never under add-remove, where that is private."""
+    if dataset is None:
+        raise PlanError("Expected records= or a dataset to count, got neither.")
+    if relation is Relation.ADD_REMOVE:
+        raise PlanError(
+            "Expected records= with add-remove, got a dataset to count: under that relation the "
+            "number of records is private. State a public constant, or relation replace."
+        )
+    found = as_records(dataset, owners)
+    if unit.kind is not UnitKind.PERSON:
+        return len(found)
+    return len(records_by_owner(found, most=unit.max_records))
 
 
 def verified(plan: Plan) -> Plan:

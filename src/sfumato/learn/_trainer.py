@@ -13,35 +13,36 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sfumato.data import Records
-from sfumato.errors import SfumatoError
 from sfumato.learn import _checkpoint as checkpoints
+from sfumato.learn._as_records import Owners, as_records
 from sfumato.learn._checkpoint import CheckpointError, Facts, Journal, TrainingState
 from sfumato.learn._held_out import refuse_shared
-from sfumato.learn._optimizers import Optimizer, Sgd
-from sfumato.learn._overlap import digest
+from sfumato.learn._optimizers import Sgd
+from sfumato.learn._past_of_models import remember
 from sfumato.learn._plan import Plan, verified
-from sfumato.learn._projector import refuse_overlap
+from sfumato.learn._sampled_units import (
+    TrainingError,
+    assumed_about,
+    sampled_units,
+    usual_preparation,
+)
 from sfumato.learn._scores import Scores, score
 from sfumato.learn._starting_weights import PastTraining, StartingWeights
+from sfumato.learn._updates import AnyOptimizer, SchedulerFactory, Updates, updates_for
 from sfumato.learn.engine._ranks import Team
 from sfumato.learn.engine._routes import Loss
-from sfumato.learn.engine._sampling import records_by_owner
 from sfumato.learn.engine._speed import Speed
-from sfumato.learn.engine._step import Operator, PrivateStep, units_of
+from sfumato.learn.engine._step import Operator, StepEngine
 from sfumato.learn.engine._streams import Streams
 from sfumato.learn.engine._trunk import TrunkCache, open_trunk
 from sfumato.learn.engine._unwritten import FixedState
 from sfumato.learn.engine._validate import trainable
-from sfumato.learn.views._prepare import AsIs, Preparation
+from sfumato.learn.views._prepare import Preparation
 from sfumato.privacy import SEEDED, Guarantee, NoGuarantee, Randomness, epsilon_of
 
 _GENERATORS_PER_START = 6
 _LOG = "the operator's own log of private batch sizes and norms"
 _LOSS = "the loss on private records, which the operator asked to see: it is not accounted"
-
-
-class TrainingError(SfumatoError):
-    """A training that cannot start."""
 
 
 @dataclass(frozen=True)
@@ -101,18 +102,20 @@ def cross_entropy(output: Tensor, y: Tensor) -> Tensor:
 
 def train(
     model: nn.Module,
-    records: Records,
+    records: Any,
     plan: Plan,
     *,
+    owners: Owners | None = None,
     speed: Speed = Speed(),  # noqa: B008 - frozen
-    optimizer: Optimizer = Sgd(),  # noqa: B008 - frozen
+    optimizer: AnyOptimizer = Sgd(),  # noqa: B008 - frozen
+    scheduler: SchedulerFactory | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
     force: bool = False,
     checkpoint_every: int = 50,
     loss: Loss = cross_entropy,
-    prepare: Preparation = AsIs(),  # noqa: B008 - frozen
-    held_out: Records | None = None,
+    prepare: Preparation | None = None,
+    held_out: Any = None,
     evaluate_every: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     operator: Operator | None = None,
@@ -124,6 +127,11 @@ def train(
     spend: SpendHook | None = None,
 ) -> Run:
     """Train ``model`` on ``records`` as ``plan`` says; the model is changed in place.
+
+    ``records`` are records of ``sfumato.data``, a map-style torch data set of pairs, or a pair of
+    arrays; for the latter two, ``owners`` names the person of each. ``optimizer`` is one of ours, a
+    new one of torch's, or a function of the parameters that makes one, ``scheduler`` a function of
+    that; their state is kept in checkpoints.
 
     Only public things leave: the noised parameters, held-out scores, public loss, the step count.
     Private batch sizes and norms go to ``operator`` alone, and the private loss is shown with
@@ -137,22 +145,22 @@ def train(
     """
     plan, team = verified(plan), Team()
     source = randomness or Randomness()
-    _check(plan, records, checkpoint_every)
+    if checkpoint_every < 1:
+        raise TrainingError(f"Expected checkpoint_every >= 1, got {checkpoint_every}.")
+    records = as_records(records, owners)
+    prepare = prepare or usual_preparation(records)
     start.together(plan.guarantee, what_a_record_is)
-    if team.size > 1:
-        team.check_alike(plan.digest.encode() + digest(records))
-    if plan.projector is not None:
-        refuse_overlap(plan.projector.public, records, by_person=plan.by_person)
+    units = sampled_units(plan, records, team, shared=shared_records)
     if held_out is not None:
+        held_out = as_records(held_out)
         refuse_shared(held_out, records, by_person=plan.by_person)
-    owners = None
-    if plan.by_person:
-        owners = records_by_owner(records, most=plan.unit.max_records, shared=shared_records)
+    updates = updates_for(model, optimizer, scheduler)
     with contextlib.ExitStack() as stack:
         path = None if checkpoint is None else Path(checkpoint)
         facts = Facts(plan.digest, start.identity, not source.private)
         anew = force and not resume
         journal, state, memory = _begin(stack, model, facts, path, resume, anew, team)
+        updates.restore(memory)
         own = replace(plan.guarantee, randomness=SEEDED) if state.seeded else plan.guarantee
         if spend is not None and team.is_rank_zero:
             left = state.spent < plan.steps
@@ -172,9 +180,8 @@ def train(
         cache = stack.enter_context(open_trunk(model, records, plan, prepare, speed))
         streams = Streams(model, records, plan, prepare, cache)
         told: list[float] = []
-        step = PrivateStep(
-            cache.tail if cache else model, loss, plan, streams,
-            units_of(plan, records, owners), len(records),
+        step = StepEngine(
+            cache.tail if cache else model, loss, plan, streams, units, len(records),
             randomness=source, speed=speed, team=team, operator=operator,
             tell_loss=told.append if show_private_loss else None,
         )  # fmt: skip
@@ -185,11 +192,11 @@ def train(
         state.disclosed = sorted({*state.disclosed, *(said for said, on in asked.items() if on)})
         if state.disclosed and path is not None and team.is_rank_zero:
             # on disk before the first disclosure: a later start names it too, whatever happens
-            checkpoints.write(path, {**_named(model), **_prefixed(memory)}, state)
+            checkpoints.write(path, {**_named(model), **_prefixed(updates.memory)}, state)
         for number in range(state.spent, plan.steps):
             if journal is not None:
                 journal.begin(number + 1)
-            public_loss, rate = _update(model, optimizer, step, memory, number, plan, cache)
+            public_loss, rate = _update(updates, step, number, plan, cache)
             state.spent, state.updates = number + 1, state.updates + 1
             last = state.spent == plan.steps
             shown = Progress(state.spent, plan.steps)
@@ -206,28 +213,14 @@ def train(
                 and team.is_rank_zero
                 and (last or state.spent % checkpoint_every == 0)
             ):
-                checkpoints.write(path, {**_named(model), **_prefixed(memory)}, state)
+                checkpoints.write(path, {**_named(model), **_prefixed(updates.memory)}, state)
             if progress is not None and team.is_rank_zero:
                 progress(shown)
     own = _with_gaps(own, held_out, state.disclosed, cache)
+    own = replace(own, assumptions=(*own.assumptions, *assumed_about(records)))
     made = (*start.trainings, PastTraining(state.run, start.alone(own), what_a_record_is))
+    remember(model, lambda: made[-1])
     return Run(model, start.together(own, what_a_record_is), made, state.history, lost)
-
-
-def _check(plan: Plan, records: Records, checkpoint_every: int) -> None:
-    if len(records) == 0:
-        raise TrainingError("Expected at least one record, got none.")
-    if checkpoint_every < 1:
-        raise TrainingError(f"Expected checkpoint_every >= 1, got {checkpoint_every}.")
-    promise = plan.guarantee
-    if plan.is_private and isinstance(promise, Guarantee) and promise.epsilon < plan.epsilon / 2:
-        # noise is calibrated to a few parts in 10 000: so far off, one of the two is wrong
-        raise TrainingError(
-            f"Expected about epsilon {plan.epsilon:g} from noise that was calibrated to it, got "
-            f"{promise.epsilon:g} from the accountant: nothing was trained. Please report this."
-        )
-    if plan.public_view is not None:
-        plan.public_view.check(records[0].x.shape)
 
 
 def _begin(
@@ -316,24 +309,14 @@ def _another_plan() -> CheckpointError:
 
 
 def _update(
-    model: nn.Module,
-    optimizer: Optimizer,
-    step: PrivateStep,
-    memory: dict[str, Tensor],
-    number: int,
-    plan: Plan,
-    cache: TrunkCache | None,
+    updates: Updates, step: StepEngine, number: int, plan: Plan, cache: TrunkCache | None
 ) -> tuple[float | None, float]:
     """Take a step and follow it; the public loss and the learning rate of that step."""
     released = step.take()
     gradient, noise = released.gradient, released.noise_variance
     if cache is not None:
         gradient, noise = cache.own_names(gradient), cache.own_names(noise)
-    rate = optimizer.rate * optimizer.schedule.factor(number, plan.steps)
-    with torch.no_grad():
-        parameters = {name: p.data for name, p in trainable(model).items()}
-        optimizer.update(parameters, gradient, memory, rate, noise)
-    return released.public_loss, rate
+    return released.public_loss, updates.follow(gradient, noise, number, plan.steps)
 
 
 def _look(

@@ -28,7 +28,7 @@ from sfumato.learn import (
 )
 from sfumato.learn.config import _job as job_module
 from sfumato.learn.config._from_config import load_records, optimizer_of, preparation
-from sfumato.learn.engine._step import PrivateStep
+from sfumato.learn.engine._step import StepEngine
 from sfumato.privacy import check_outputs, read_card
 
 SETTINGS: dict[str, Any] = {
@@ -185,7 +185,7 @@ def test_tensorboard_holds_public_held_out_and_noised_things_only(
     def refuse(self: Any, drawn: Any) -> Any:
         raise AssertionError("the private loss was computed")
 
-    monkeypatch.setattr(PrivateStep, "_private_loss", refuse)
+    monkeypatch.setattr(StepEngine, "_private_loss", refuse)
     shown: list[Any] = []
     run, _ = run_job(make_job(read_config(config, [])), progress=shown.append)
     tags = _tags(tmp_path / "run")
@@ -205,7 +205,7 @@ def test_the_private_loss_goes_only_where_the_operator_asked(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
     """The value itself is looked for, in every form that a file could hold it."""
-    monkeypatch.setattr(PrivateStep, "_private_loss", lambda self, drawn: 1234.5625)
+    monkeypatch.setattr(StepEngine, "_private_loss", lambda self, drawn: 1234.5625)
     shown: list[Any] = []
     run, card = run_job(
         make_job(read_config(config, [f"private_loss={asked}"])), progress=shown.append

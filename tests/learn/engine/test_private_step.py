@@ -323,8 +323,8 @@ def _factors(function: Any) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 def _taker(wrap: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    real = step_module.PrivateStep.take
-    return lambda patch: patch.setattr(step_module.PrivateStep, "take", wrap(real))
+    real = step_module.StepEngine.take
+    return lambda patch: patch.setattr(step_module.StepEngine, "take", wrap(real))
 
 
 SENSITIVITY = (

@@ -27,7 +27,7 @@ from sfumato.learn import (
     Subspace,
     cross_entropy,
 )
-from sfumato.learn.engine import PrivateStep, Streams, records_by_owner, units_of
+from sfumato.learn.engine import StepEngine, Streams, records_by_owner, units_of
 from sfumato.learn.views import BLANK, Canaries
 from sfumato.privacy import Randomness, Relation
 
@@ -91,7 +91,7 @@ def canary_run(
         owners = records_by_owner(data, most=plan.unit.max_records)
     model = nn.Linear(directions.shape[1], 2, bias=False)
     nn.init.zeros_(model.weight)
-    step = PrivateStep(
+    step = StepEngine(
         model, cross_entropy, plan, Streams(model, data, plan, AsIs()),
         units_of(plan, data, owners), len(data), randomness=source, speed=Speed(),
     )  # fmt: skip

@@ -28,7 +28,7 @@ from sfumato.learn import (
     Subspace,
     cross_entropy,
 )
-from sfumato.learn.engine import PoissonSampler, PrivateStep, Streams, records_by_owner, units_of
+from sfumato.learn.engine import PoissonSampler, StepEngine, Streams, records_by_owner, units_of
 from sfumato.learn.views import Canaries
 from sfumato.privacy import Randomness, Unit
 
@@ -85,12 +85,12 @@ class _ZeroNoise:
         return torch.zeros(count)
 
 
-def _step(plan: Plan, records: Records, source: Randomness, *, silent: bool = False) -> PrivateStep:
+def _step(plan: Plan, records: Records, source: Randomness, *, silent: bool = False) -> StepEngine:
     torch.manual_seed(0)
     size = records[0].x.shape[-1]
     model = nn.Sequential(nn.Linear(size, _HIDDEN), nn.Tanh(), nn.Linear(_HIDDEN, _CLASSES))
     owners = records_by_owner(records, most=plan.unit.max_records) if plan.by_person else None
-    step = PrivateStep(
+    step = StepEngine(
         model, cross_entropy, plan, Streams(model, records, plan, AsIs()),
         units_of(plan, records, owners), len(records),
         randomness=source, speed=Speed(),
@@ -118,7 +118,7 @@ def _wild(
     return ArrayRecords(x.astype(np.float32), y, mask=np.zeros(shape, dtype=bool), owners=names)
 
 
-def _flat(step: PrivateStep) -> Tensor:
+def _flat(step: StepEngine) -> Tensor:
     return torch.cat([part.flatten() for part in step.take().gradient.values()]).double()
 
 

@@ -22,20 +22,29 @@ from sfumato.learn._optimizers import Adam, Optimizer, Schedule, Sgd
 from sfumato.learn._projector import Subspace
 from sfumato.learn._starting_weights import StartingWeights
 from sfumato.learn._trainer import cross_entropy
+from sfumato.learn.config._imported_model import imported_model
 from sfumato.learn.config._pose_job import made_up_people, pose_loss, pose_model
 from sfumato.learn.config._schema import ConfigError, DataConfig, TrainConfig
 from sfumato.learn.engine._routes import Loss
 from sfumato.learn.engine._speed import Speed
-from sfumato.learn.views._prepare import PictureInput, VideoClips
+from sfumato.learn.views._prepare import PictureInput, Pictures, VideoClips
 from sfumato.learn.views._public_view import PublicView
 from sfumato.learn.views._registry import make_view
 from sfumato.models import VideoViT, load_weights, mvit_b, mvit_v2_s, select
 
 
-def build_model(config: TrainConfig, classes: int) -> nn.Module:
-    """A fresh model (weights drawn from no private thing), with the chosen layers trainable."""
+def build_model(config: TrainConfig, classes: int, *, here: bool = False) -> nn.Module:
+    """A fresh model (weights drawn from no private thing), with the chosen layers trainable.
+
+    ``here`` also looks for a class of one's own in the folder where the command was started: for
+    the operator's own training file, never for a file that came with a model.
+    """
     if config.pose is not None:
         return pose_model(config)
+    if config.model.import_ is not None:
+        return imported_model(
+            config, classes, made_up_records(config, 2), preparation(config), here
+        )
     chosen, seen = config.model, config.input
     if chosen.name == "video-vit":
         model: nn.Module = VideoViT(
@@ -54,7 +63,8 @@ def build_model(config: TrainConfig, classes: int) -> nn.Module:
 def starting_weights(config: TrainConfig) -> StartingWeights:
     """Where the parameters of ``build_model`` come from, and what they have seen."""
     chosen = config.model
-    start = StartingWeights.fresh()
+    # nobody knows what a class of one's own loads when it is made
+    start = StartingWeights.fresh() if chosen.import_ is None else StartingWeights()
     if chosen.pretrained:
         start = StartingWeights.from_store(chosen.name, "ImageNet")
     if chosen.weights is None:
@@ -89,10 +99,12 @@ def what_a_record_is(config: TrainConfig) -> str:
     return " (one picture with all its people)"
 
 
-def preparation(config: TrainConfig) -> VideoClips | PictureInput:
+def preparation(config: TrainConfig) -> VideoClips | PictureInput | Pictures:
     if config.pose is not None:
         return PictureInput()
     seen = config.input
+    if seen.kind == "picture":
+        return Pictures(seen.height, seen.width, seen.mean, seen.deviation)
     return VideoClips(seen.frames, seen.height, seen.width, seen.mean, seen.deviation)
 
 
@@ -142,8 +154,9 @@ def made_up_records(config: TrainConfig, count: int) -> ArrayRecords:
     if config.pose is not None:
         return made_up_people(config, count)
     seen = config.input
-    shape = (count, seen.frames, seen.height, seen.width)
+    frames = () if seen.kind == "picture" else (seen.frames,)
+    shape = (count, *frames, seen.height, seen.width)
     x = np.random.default_rng(0).integers(0, 256, (*shape, 3)).astype(np.uint8)
     mask = np.zeros(shape, dtype=bool)
-    mask[:, :, : seen.height // 2] = True
+    mask[..., : seen.height // 2, :] = True
     return ArrayRecords(x, np.zeros(count, dtype=np.int64), mask=mask)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from typing import Any
 
 from sfumato.files import for_owner_only, refuse_overwrite, write_json, write_text
 from sfumato.learn._methods import METHODS, plan_for
-from sfumato.learn._plan import Plan
+from sfumato.learn._plan import Plan, steps_for, usual_delta
 from sfumato.learn._saved import save_model
 from sfumato.learn._starting_weights import StartingWeights
 from sfumato.learn._tensorboard import EventFile
@@ -38,7 +37,7 @@ from sfumato.learn.config._pose_job import what_was_wrong
 from sfumato.learn.config._schema import ConfigError, TrainConfig
 from sfumato.learn.engine._probe import route_of
 from sfumato.learn.engine._ranks import Team
-from sfumato.learn.engine._step import PrivateStep
+from sfumato.learn.engine._step import StepEngine
 from sfumato.learn.engine._streams import Streams
 from sfumato.privacy import SEEDED, Guarantee, NoGuarantee, Randomness, counted_under
 
@@ -87,7 +86,7 @@ def make_job(config: TrainConfig) -> Job:
     records = unit_count(config)
     if (settings.steps is None) == (settings.epochs is None):
         raise ConfigError("Expected either training.steps or training.epochs, got both or neither.")
-    steps = settings.steps or max(1, round((settings.epochs or 0) * records / settings.batch))
+    steps = settings.steps or steps_for(settings.epochs or 0, records, settings.batch)
     view = public_view(config)
     clips = settings.clips if config.pose is None else config.pose.people
     more: dict[str, Any] = {
@@ -111,7 +110,7 @@ def make_job(config: TrainConfig) -> Job:
             raise ConfigError(f"Expected privacy.epsilon with {config.method}, got none.")
         delta = config.privacy.delta
         if delta is None:
-            delta = 10.0 ** math.floor(math.log10(1 / (10 * records)))
+            delta = usual_delta(records)
             chosen.append(f"delta {delta:g}, at most a tenth of 1/records")
         more.update(
             epsilon=config.privacy.epsilon, delta=delta, clip_norm=config.privacy.clip_norm,
@@ -148,7 +147,12 @@ def run_job(
     if tell is not None and wrong is not None:
         tell(wrong)
     held_out = None if config.held_out is None else load_records(config.held_out, config)
-    model = build_model(config, len(records.classes))
+    if held_out is not None and tuple(held_out.classes) != tuple(records.classes):
+        raise ConfigError(
+            "Expected held-out records with the classes of the training, in the same order, got others: "
+            "name them in both (data.classes, held_out.classes)."
+        )
+    model = build_model(config, len(records.classes), here=True)
     start = time.monotonic()
     log = _OperatorLog(config.operator_log) if config.operator_log and team.is_rank_zero else None
     anew = force and not resume
@@ -234,7 +238,7 @@ def _write(job: Job, run: Run, seconds: float, counted: dict[str, str]) -> Path:
     return save_model(
         run, plan, target,
         method=config.method,
-        done=f"A {config.model.name} model was trained with {plan.mechanism}. {job.start.sentence}".strip(),
+        done=f"A {config.model.title} model was trained with {plan.mechanism}. {job.start.sentence}".strip(),
         settings={
             "trainable": config.model.trainable, "optimizer": config.training.optimizer,
             "private_loss": config.private_loss,
@@ -256,13 +260,13 @@ def describe(job: Job) -> dict[str, Any]:
         "records": plan.records, "sampling_rate": plan.sampling_rate, "chosen": list(job.chosen),
         "noise_multiplier": plan.noise_multiplier, "promise": job.promise.to_json(),
     }  # fmt: skip
-    model = build_model(config, _SOME_CLASSES)
+    model = build_model(config, _classes_of(config), here=True)
     size = min(plan.batch, 8)
     made_up = made_up_records(config, size)
     trial = Plan(**{**_fields(plan), "records": size, "batch": size, "projector": None})
     streams = Streams(model, made_up, trial, preparation(config))
     units: list[tuple[int, ...]] = [(index,) for index in range(size)]
-    step = PrivateStep(model, loss_of(config), trial, streams, units, size,
+    step = StepEngine(model, loss_of(config), trial, streams, units, size,
                        randomness=Randomness(), speed=speed_of(config))  # fmt: skip
     step.take()
     start = time.perf_counter()
@@ -275,6 +279,13 @@ def describe(job: Job) -> dict[str, Any]:
         said["expected_megabytes"] = batch / 1e6
         said["route"] = choice.route.value
     return said
+
+
+def _classes_of(config: TrainConfig) -> int:
+    """As far as the file says; a model of one's own may have as few as it likes in a trial."""
+    if config.data.classes is not None:
+        return len(config.data.classes)
+    return _SOME_CLASSES if config.model.import_ is None else 1
 
 
 def format_plan(job: Job, said: dict[str, Any]) -> list[str]:

@@ -31,6 +31,9 @@ class DataConfig(Settings):
     masks: Path | None = None
     # what `sfumato protect` wrote from path: its videos and exact masks instead of the originals
     release: Path | None = None
+    # of kind manifest: a CSV with path, label, owner, mask and split, and the classes in order
+    file: Path | None = None
+    classes: Annotated[list[str], Field(min_length=1)] | None = None
     split: str | None = None
     clips: Annotated[int, Field(ge=1, le=10**6)] = 200
     people: Annotated[int, Field(ge=1, le=10**6)] = 20
@@ -68,6 +71,9 @@ class ModelConfig(Settings):
         "video-vit", "mvit_v2_s", "mvit_b",
         "tiny-vit-5m", "tiny-vit-11m", "tiny-vit-21m", "efficientnet-lite0",
     ] = "video-vit"  # fmt: skip
+    # a class of one's own instead, and what it is made with
+    import_: Annotated[str | None, Field(alias="import")] = None
+    args: dict[str, Any] = Field(default_factory=dict)
     weights: Path | None = None
     # the operator's word, for the card, that the weights saw none of the records of this training
     weights_saw: Literal["other-data"] | None = None
@@ -80,6 +86,10 @@ class ModelConfig(Settings):
     width: Pixels = 48
     depth: Annotated[int, Field(ge=1, le=100)] = 2
     heads: Annotated[int, Field(ge=1, le=100)] = 3
+
+    @property
+    def title(self) -> str:
+        return self.import_ or self.name
 
 
 class PoseConfig(Settings):
@@ -95,6 +105,8 @@ class PoseConfig(Settings):
 
 
 class InputConfig(Settings):
+    # what the model takes: clips (C, frames, height, width) or pictures (C, height, width)
+    kind: Literal["video", "picture"] = "video"
     frames: Annotated[int, Field(ge=1, le=10**4)] = 8
     height: Pixels = 32
     width: Pixels = 32
@@ -159,7 +171,7 @@ class TrainConfig(Settings):
 
     def to_yaml(self) -> str:
         """The resolved settings, which read back as the same configuration."""
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=True)
+        return yaml.safe_dump(self.model_dump(mode="json", by_alias=True), sort_keys=True)
 
 
 def read_config(path: Path, changes: list[str]) -> TrainConfig:
@@ -192,6 +204,7 @@ def parse_config(values: dict[str, Any]) -> TrainConfig:
         values = _with_preset(values, name)
     config = validated(TrainConfig, values, "the training file", ConfigError)
     _check_pose(config)
+    _check_import(config)
     if config.model.weights_saw is not None and config.model.weights is None:
         raise ConfigError(
             "Expected model.weights with model.weights_saw, got none: there is nothing that it "
@@ -221,6 +234,25 @@ def _check_pose(config: TrainConfig) -> None:
         raise ConfigError(
             "Expected pose.people 1 with pose.per_person, where a record is one person box, "
             f"got {config.pose.people}."
+        )
+
+
+def _check_import(config: TrainConfig) -> None:
+    """A model of one's own has its own settings, and no part in the section pose."""
+    chosen = config.model
+    if chosen.import_ is None:
+        if chosen.args:
+            raise ConfigError("Expected model.import with model.args, got none.")
+        if config.input.kind == "picture" and config.pose is None:
+            raise ConfigError(
+                f"Expected input.kind video with model.name {chosen.name}, got picture: name a model "
+                "of pictures with model.import (a picture is a video of one frame to this one)."
+            )
+        return
+    if config.pose is not None or chosen.pretrained:
+        raise ConfigError(
+            "Expected model.import without the section pose and without model.pretrained, got "
+            "either: they belong to the models of sfumato."
         )
 
 

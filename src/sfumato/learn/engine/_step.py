@@ -54,7 +54,7 @@ class Released:
     public_loss: float | None = None
 
 
-class PrivateStep:
+class StepEngine:
     """Draws, clips, sums, noises, divides and projects. Nothing else sees private gradients."""
 
     def __init__(

@@ -36,14 +36,20 @@ class Preparation(Protocol):
 
 @dataclass(frozen=True)
 class AsIs:
-    """Values as float32; with several clips the record brings them on its first axis."""
+    """Values as float32; with several clips the record brings them on its first axis.
+
+    ``keep_integers`` leaves whole numbers as they are (words, for an embedding).
+    """
+
+    keep_integers: bool = False
 
     def __call__(self, x: Array, clips: int) -> Tensor:
         if clips > 1 and (x.ndim == 0 or x.shape[0] != clips):
             raise PreparationError(
                 f"Expected {clips} clips on a record's first axis, got shape {x.shape}."
             )
-        return torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+        whole = self.keep_integers and np.issubdtype(x.dtype, np.integer)
+        return torch.from_numpy(np.ascontiguousarray(x, dtype=x.dtype if whole else np.float32))
 
     def mask(self, mask: npt.NDArray[np.bool_], clips: int) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(mask))
@@ -52,6 +58,8 @@ class AsIs:
 @dataclass(frozen=True)
 class VideoClips:
     """Video (T, H, W, C) bytes to clips (C, frames, height, width), scaled to mean 0.
+
+    A picture (H, W, C) is a video of one frame, which is repeated.
 
     Clip k of K starts k/K of a stride later, so several clips show different frames of the video.
     """
@@ -63,6 +71,7 @@ class VideoClips:
     deviation: float = 0.225
 
     def __call__(self, x: Array, clips: int) -> Tensor:
+        x = x[None] if x.ndim == 3 else x
         if x.ndim != 4:
             raise PreparationError(f"Expected video (T, H, W, C), got shape {x.shape}.")
         made = [self._clip(x[self._times(len(x), k, clips)]) for k in range(clips)]
@@ -77,7 +86,7 @@ class VideoClips:
         return ((pixels - self.mean) / self.deviation).permute(1, 0, 2, 3)
 
     def mask(self, mask: npt.NDArray[np.bool_], clips: int) -> Tensor:
-        made = []
+        made, mask = [], mask[None] if mask.ndim == 2 else mask
         for k in range(clips):
             seen = torch.from_numpy(mask[self._times(len(mask), k, clips)]).float()[:, None]
             if seen.shape[2:] != (self.height, self.width):
@@ -89,6 +98,30 @@ class VideoClips:
     def _times(self, length: int, clip: int, clips: int) -> npt.NDArray[np.int64]:
         places = (np.arange(self.frames) + (clip + 0.5) / clips) / self.frames
         return np.minimum((places * length).astype(np.int64), length - 1)
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """A picture (H, W, C) of bytes to (C, height, width), resized and scaled to mean 0."""
+
+    height: int = 64
+    width: int = 64
+    mean: float = 0.45
+    deviation: float = 0.225
+
+    def __call__(self, x: Array, clips: int) -> Tensor:
+        if x.ndim != 3 or clips != 1:
+            raise PreparationError(
+                f"Expected one picture (H, W, C) a record, got shape {x.shape} and {clips} clips: for "
+                "videos, let input.kind be video."
+            )
+        return self._as_clip()(x, 1)[:, 0]
+
+    def mask(self, mask: npt.NDArray[np.bool_], clips: int) -> Tensor:
+        return self._as_clip().mask(mask, 1)[0]
+
+    def _as_clip(self) -> VideoClips:
+        return VideoClips(1, self.height, self.width, self.mean, self.deviation)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,145 @@
+"""One's own recordings in a CSV: read as listed, and one sentence with the row for what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sfumato.data import DataRequest, RecordsError, Sampling, load_dataset, manifest
+from sfumato.media import VideoWriter, write_image
+
+RNG = np.random.default_rng(0)
+
+
+def _picture(path: Path, size: tuple[int, int] = (12, 10)) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_image(path, RNG.integers(0, 256, (*size, 3)).astype(np.uint8))
+    return path
+
+
+def _video(path: Path, frames: int = 6) -> Path:
+    with VideoWriter(path, rate=5, size=(16, 16)) as writer:
+        for _ in range(frames):
+            writer.write(RNG.integers(0, 256, (16, 16, 3)).astype(np.uint8))
+    return path
+
+
+def _listed(folder: Path, *rows: str, header: str = "path,label,owner") -> Path:
+    file = folder / "labels.csv"
+    file.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return file
+
+
+def test_pictures_with_owners_masks_and_splits(tmp_path: Path) -> None:
+    for name in ("a/one.png", "a/two.png", "three.png"):
+        _picture(tmp_path / name)
+    np.save(tmp_path / "one.npy", np.eye(12, 10, dtype=bool))
+    white = np.zeros((12, 10, 3), np.uint8)
+    white[:6] = 255
+    write_image(tmp_path / "two.mask.png", white)
+    file = _listed(
+        tmp_path, "a/one.png,walk,anna,one.npy,train", "a/two.png,run,anna; ben,two.mask.png,train",
+        "three.png,walk,,,test", header="path,label,owner,mask,split",
+    )  # fmt: skip
+    whole = manifest(file)
+    assert whole.classes == ("run", "walk")
+    assert whole.owners == [("anna",), ("anna", "ben"), ()]
+    assert [record.y for record in whole] == [1, 0, 1]
+    assert np.array_equal(whole[0].mask, np.eye(12, 10, dtype=bool))  # type: ignore[arg-type]
+    assert np.array_equal(whole[1].mask, white[..., 0] > 127)  # type: ignore[arg-type]
+    assert whole[2].mask is None
+    test = manifest(file, "test")
+    assert (len(test), test.classes) == (1, ("run", "walk")), "classes are those of the whole file"
+    named = manifest(file, classes=["walk", "sit", "run"])
+    assert [record.y for record in named] == [0, 2, 0]
+
+
+def test_videos_are_sampled(tmp_path: Path) -> None:
+    _video(tmp_path / "clip.mkv")
+    file = _listed(tmp_path, "clip.mkv,walk,anna")
+    asked = DataRequest(kind="manifest", file=file, frames=3)
+    records = load_dataset(asked)
+    assert records[0].x.shape == (3, 16, 16, 3)
+    assert manifest(file, sampling=Sampling(2))[0].x.shape[0] == 2
+
+
+def test_a_table_that_a_spreadsheet_wrote_is_read(tmp_path: Path) -> None:
+    _picture(tmp_path / "ü one.png")
+    file = tmp_path / "labels.csv"
+    file.write_bytes('\ufeffpath,label\r\n"ü one.png", walk \r\n'.encode())
+    assert manifest(file)[0].y == 0
+    assert manifest(file).classes == ("walk",)
+
+
+@pytest.mark.parametrize(("rows", "header", "sentence"), [
+    (["one.png,walk", "../secret.png,walk"], "path,label", "below the folder of labels.csv in row 3"),
+    (["{folder}/../secret.png,walk"], "path,label", "below the folder"),
+    (["link.png,walk"], "path,label", "below the folder"),
+    (["none.png,walk"], "path,label", "a file that is there in row 2"),
+    (["one.png,walk,none.npy"], "path,label,mask", "a file that is there in row 2"),
+    (["one.png,walk", "one.png,run"], "path,label", "the one of row 2 again"),
+    (["one.png,walk", "./one.png,run"], "path,label", "the one of row 2 again"),
+    (["one.png"], "path,label", "more or fewer"),
+    (["one.png,walk,anna"], "path,label", "more or fewer"),
+    (["one.png,"], "path,label", "an empty cell"),
+    (["notes.txt,walk"], "path,label", "a file of another kind"),
+    (["one.png,walk", "clip.mkv,walk"], "path,label", "got both"),
+    (["one.png,walk"], "file,label", "the columns path and label"),
+    (["one.png,walk,3"], "path,label,age", "the columns path and label"),
+    ([], "path,label", "found none"),
+    (['"one.png,walk'], "path,label", "a list of recordings"),
+    (["on\0e.png,walk"], "path,label", "Expected"),
+])  # fmt: skip
+def test_a_row_that_cannot_be_read_is_one_sentence(
+    tmp_path: Path, rows: list[str], header: str, sentence: str
+) -> None:
+    folder = tmp_path / "data"
+    _picture(tmp_path / "secret.png")
+    _picture(folder / "one.png")
+    _video(folder / "clip.mkv", 2)
+    (folder / "notes.txt").write_text("x")
+    (folder / "link.png").symlink_to(tmp_path / "secret.png")
+    file = _listed(folder, *(row.format(folder=folder) for row in rows), header=header)
+    with pytest.raises(RecordsError, match=sentence) as caught:
+        manifest(file)
+    said = str(caught.value)
+    assert "\n" not in said
+    assert "secret" not in said
+    assert "walk" not in said
+
+
+@pytest.mark.parametrize(("more", "sentence"), [
+    ({"split": "test"}, "split 'test'"), ({"classes": ["run"]}, "a label out of the classes"),
+])  # fmt: skip
+def test_a_split_or_class_that_is_not_there_is_one_sentence(
+    tmp_path: Path, more: dict[str, Any], sentence: str
+) -> None:
+    _picture(tmp_path / "one.png")
+    with pytest.raises(RecordsError, match=sentence):
+        manifest(_listed(tmp_path, "one.png,walk,anna"), **more)
+
+
+def test_a_mask_of_another_size_and_a_missing_file_are_one_sentence(tmp_path: Path) -> None:
+    _picture(tmp_path / "one.png")
+    np.save(tmp_path / "one.npy", np.ones((3, 3), bool))
+    file = _listed(tmp_path, "one.png,walk,one.npy", header="path,label,mask")
+    with pytest.raises(RecordsError, match="mask of shape"):
+        manifest(file)[0]
+    with pytest.raises(RecordsError, match=r"no file other\.csv"):
+        manifest(tmp_path / "other.csv")
+    with pytest.raises(RecordsError, match="file: labels"):
+        load_dataset(DataRequest(kind="manifest"))
+
+
+def test_an_exact_mask_needs_its_public_layer(tmp_path: Path) -> None:
+    _video(tmp_path / "clip.mkv")
+    _video(tmp_path / "clip.mask.mkv")
+    file = _listed(tmp_path, "clip.mkv,walk,clip.mask.mkv", header="path,label,mask")
+    with pytest.raises(RecordsError, match="public layer"):
+        manifest(file)
+    _video(tmp_path / "clip.public.mkv")
+    records = manifest(file)
+    assert records.items[0].layer == (tmp_path / "clip.public.mkv").resolve()
