@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,9 +28,8 @@ _SHIFT = 3  # frames that the peer may have left out before
 
 def peer_row(work: Path, clip: LabelledClip, source: Path, command: str) -> dict[str, Any]:
     """Frames a second of both, as they come and without their start, and the peer's open heads."""
-    work.mkdir(parents=True, exist_ok=True)
-    for former in (*work.glob("first.mp4"), *work.glob("deface*")):
-        former.unlink()  # of a run that was stopped
+    shutil.rmtree(work, ignore_errors=True)  # of a run that was stopped: both speeds are of one run
+    work.mkdir(parents=True)
     short = first_frame(source, work / "first.mp4")
     ours = released(work, source.parent, source.name, "blur", DEFAULT)
     begun = released(work, work, short.name, "blur", DEFAULT)
