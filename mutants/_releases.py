@@ -528,8 +528,8 @@ MUTANTS += (
         (
             Patch(
                 "protect/_review_exports.py",
-                "write_image(temporary, sheet.image(), note=PRIVATE_NOTE, force=True)",
-                "write_image(temporary, sheet.image(), force=True)",
+                "write_image(temporary, shown, note=PRIVATE_NOTE, force=True)",
+                "write_image(temporary, shown, force=True)",
             ),
         ),
         (

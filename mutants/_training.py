@@ -833,7 +833,7 @@ MUTANTS = (
         (f"{_LOOP}::test_3_a_batch_is_good_for_one_step",),
     ),
     Mutant(
-        "401",
+        "421",
         "ours: a step of one's own loop counts when it is done",
         (
             Patch(
@@ -848,7 +848,7 @@ MUTANTS = (
         (f"{_LOOP}::test_9_a_step_that_fails_half_way_counts",),
     ),
     Mutant(
-        "402",
+        "422",
         "ours: a second private step forgets the first",
         (
             Patch(
@@ -860,7 +860,7 @@ MUTANTS = (
         (f"{_LOOP}::test_7_a_new_private_step_for_every_epoch_is_composed",),
     ),
     Mutant(
-        "403",
+        "423",
         "ours: one's own loop goes on after the plan's steps",
         (
             Patch(
@@ -872,7 +872,7 @@ MUTANTS = (
         (f"{_LOOP}::test_1_more_steps_than_planned_are_refused_through_any_number_of_iterators",),
     ),
     Mutant(
-        "404",
+        "424",
         "ours: records are counted where persons are meant",
         (
             Patch(
@@ -884,7 +884,7 @@ MUTANTS = (
         ("tests/learn/test_own_data.py::test_records_counted_where_persons_are_meant_are_refused",),
     ),
     Mutant(
-        "405",
+        "425",
         "ours: gradients that the program left are followed too",
         (
             Patch(

@@ -25,7 +25,7 @@ _FOUND = 0.4  # of the corners must be found again
 _ALIKE = 0.5  # correlation of a place with what it showed at the last sighting
 
 
-class Pictures:
+class RecentFrames:
     """Small grey copies of the last frames."""
 
     def __init__(self, kept: int) -> None:

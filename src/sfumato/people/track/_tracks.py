@@ -28,7 +28,7 @@ from sfumato.media import Image
 from sfumato.people._boxes import Box, hull, iou
 from sfumato.people._person import BRIDGED, HELD, People, Person
 from sfumato.people.detect._sightings import Sighting
-from sfumato.people.track._carry import Pictures
+from sfumato.people.track._carry import RecentFrames
 from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 
 _DRIFT = 0.015  # of a held or bridged box's sides that it grows each frame, on every side
@@ -111,7 +111,7 @@ class PersonTracker:
     _shape: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
-        self._pictures = Pictures(self.hold + self.lookahead + 2)
+        self._pictures = RecentFrames(self.hold + self.lookahead + 2)
 
     def push(self, image: Image, found: Sequence[Sighting] | None) -> None:
         """The next frame and what a look found on it, or None when nobody looked."""
