@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +23,11 @@ from sfumato.privacy import (
     card_path,
     content_digest,
     read_card,
+    sign,
     verify_output,
 )
 from sfumato.privacy._frame_review import share_at_most
+from sfumato.privacy._signature import make_key
 
 
 def card_of(path: Path, content: bytes = b"protected") -> Card:
@@ -157,3 +160,27 @@ def test_name_of_whoever_looked_may_be_written_in_any_script(tmp_path: Path) -> 
     for name in ("a\nb", " a", "a|b", "x" * 81, "a/b"):
         with pytest.raises(ReviewError, match="--by NAME"):
             replace(review_of(card), by=name)
+
+
+def test_card_of_version_2_is_read_as_signed_and_takes_its_first_review(tmp_path: Path) -> None:
+    make_key(tmp_path / "key")
+    card = card_of(tmp_path / "out.mp4")
+    old = {name: value for name, value in card.to_json().items() if name != "reviews"}
+    # what version 2 wrote: no word of who looked, neither on the card nor on its page
+    page = replace(card, reviews=None).page
+    old |= {"version": 2, "readable": hashlib.sha256(page.encode()).hexdigest()}
+    signed = sign(Card.from_json(old), tmp_path / "key")
+    signed.write(tmp_path / "out.mp4")
+    card_path(tmp_path / "out.mp4").with_suffix(".md").write_text(page)
+    assert json.loads(card_path(tmp_path / "out.mp4").read_text())["version"] == 2
+    verified = verify_output(tmp_path / "out.mp4", signed=True)
+    assert verified.card.reviews is None
+    assert verified.who_looked == []
+    seen = verified.card.reviewed(review_of(card))
+    seen.write(tmp_path / "out.mp4", force=True)
+    assert verify_output(tmp_path / "out.mp4").card.reviews == (review_of(card),)
+    for name in ("reviews", "version"):
+        spoiled = json.loads(card_path(tmp_path / "out.mp4").read_text())
+        spoiled.pop(name)
+        with pytest.raises(SfumatoError):
+            Card.from_json(spoiled)
