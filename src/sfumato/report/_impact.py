@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from sfumato import __version__
+from sfumato.ledger import epsilon_in_words
 from sfumato.privacy import Guarantee, checklist, without_paths
 from sfumato.report._questions import three_questions
 from sfumato.report._standing import audit_outcome, standing
-from sfumato.report._summary import summary_of
+from sfumato.report._summary import promised, summary_of
 from sfumato.report._templates import environment
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _description(report: Report) -> ImpactPart:
         ("date", "data set", "method", "purpose", "operator", "epsilon in all"),
         tuple(
             (row.release.at[:10], row.release.dataset, row.release.mechanism,
-             row.release.purpose or BLANK, row.release.operator or BLANK, f"{row.total:.3g}")
+             row.release.purpose or BLANK, row.release.operator or BLANK, epsilon_in_words(row.total))
             for row in report.found.history
         ),
     )  # fmt: skip
@@ -123,7 +124,7 @@ def _risks(report: Report) -> ImpactPart:
 
 
 def _measures(report: Report) -> ImpactPart:
-    promises = [words for _, words in summary_of(report).promised]
+    promises = [promised(group)[1] for group in report.groups]
     audits = [f"{group.name}: {audit_outcome(group.first)[1]}" for group in report.groups]
     trust = dict.fromkeys(
         checklist(group.card)["Setting (who is trusted)"] for group in report.groups

@@ -20,7 +20,6 @@ from sfumato.privacy import (
     Guarantee,
     NoGuarantee,
     Output,
-    UnitKind,
     checklist,
 )
 from sfumato.privacy.measures import Measured
@@ -29,7 +28,7 @@ from sfumato.report._impact import impact_as_html, impact_as_markdown
 from sfumato.report._learning import Learned
 from sfumato.report._questions import three_questions
 from sfumato.report._standing import audit_outcome, audit_tone, standing
-from sfumato.report._summary import summary_of
+from sfumato.report._summary import PARTS, summary_of
 from sfumato.report._templates import environment
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 _NAMES_SHOWN = 4
 _OF_ONE_FILE = {"outputs", "readable"}
-_PARTS = {UnitKind.PIXELS, UnitKind.FRAME, UnitKind.MASKED_TOKENS, UnitKind.FEATURES}
 
 
 @dataclass(frozen=True)
@@ -244,7 +242,7 @@ def _in_short(report: Report) -> list[tuple[str, str]]:
             )
         )
     parts = sum(
-        isinstance(each.card.promise, Guarantee) and each.card.promise.unit.kind in _PARTS
+        isinstance(each.card.promise, Guarantee) and each.card.promise.unit.kind in PARTS
         for each, tone in zip(releases, tones, strict=True)
         if tone == "good"
     )

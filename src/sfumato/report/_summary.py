@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sfumato.ledger import Statement
-from sfumato.privacy import Guarantee, NoGuarantee, format_epsilon, format_factor
+from sfumato.privacy import Guarantee, NoGuarantee, UnitKind, format_epsilon, format_factor
 from sfumato.privacy.measures import Measured
 from sfumato.report._standing import standing
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 Toned = tuple[str, str]
 _NEARLY_SPENT = 0.9
-_ATTACKS_SHOWN = 5
+_LINES_SHOWN = 5
+_URGENCY = ("bad", "warn", "plain", "good")
+PARTS = {UnitKind.PIXELS, UnitKind.FRAME, UnitKind.MASKED_TOKENS, UnitKind.FEATURES}
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class OfficerSummary:
 def summary_of(report: Report) -> OfficerSummary:
     return OfficerSummary(
         tuple(_released(report)),
-        tuple(_promised(group) for group in report.groups),
+        tuple(_first_lines([promised(group) for group in report.groups])),
         tuple(_attacked(report.measures)),
         tuple(_budget(each) for each in report.found.statements)
         or (
@@ -46,22 +49,26 @@ def summary_of(report: Report) -> OfficerSummary:
 
 def _released(report: Report) -> list[Toned]:
     kinds = Counter(group.card.method for group in report.groups for _ in group.outputs)
-    lines = [("plain", f"{count} by {method}") for method, count in kinds.most_common()]
+    made = ", ".join(f"{count} by {method}" for method, count in kinds.most_common())
+    lines = [("plain", f"{kinds.total()} outputs: {made}")] if kinds else []
     changed = sum(each.intact == "changed" for each in report.found.releases)
     return lines + ([("bad", f"{changed} changed since their card was written")] if changed else [])
 
 
-def _promised(group: Group) -> Toned:
+def promised(group: Group) -> Toned:
+    """What one promise means for whom, in a sentence."""
     tone, words = standing(group.first)
     promise = group.card.promise
     if tone == "bad":
         return tone, f"{group.name}: nothing that can be relied on. {words}."
     if isinstance(promise, NoGuarantee):
         return "warn", f"{group.name}: nobody is promised anything. {promise.reason}"
-    return tone, (
+    part = promise.unit.kind in PARTS
+    beyond = " That is a part of a recording, not the person shown." if part else ""
+    return "warn" if part else tone, (
         f"{group.name}: for {promise.unit.sentence}, what anybody concludes may change by a factor of at "
         f"most {format_factor(promise.epsilon)} (epsilon {format_epsilon(promise.epsilon)}, delta "
-        f"{promise.delta:g}, {promise.relation.value})."
+        f"{promise.delta:g}, {promise.relation.value}).{beyond}"
     )
 
 
@@ -69,19 +76,25 @@ def _attacked(measures: Sequence[Measured]) -> list[Toned]:
     attacks = [one for one in measures if one.group == "privacy" and one.value is not None]
     if not attacks:
         return [("warn", "No attack on the content was measured.")]
-    ordered = sorted(attacks, key=lambda one: (not one.leaks, one.judged))
-    lines = [
-        ("bad" if one.leaks else "plain" if one.judged else "warn", _attack(one))
-        for one in ordered[:_ATTACKS_SHOWN]
-    ]
-    if (more := len(attacks) - _ATTACKS_SHOWN) > 0:
-        lines.append(("plain", f"and {more} more, in the table below"))
+    return _first_lines(
+        [
+            ("bad" if one.leaks else "plain" if one.judged else "warn", _attack(one))
+            for one in attacks
+        ]
+    )
+
+
+def _first_lines(lines: list[Toned]) -> list[Toned]:
+    """As many as fit a page, what is worst first; the sections below have all of them."""
+    lines = sorted(lines, key=lambda line: _URGENCY.index(line[0]))
+    if (more := len(lines) - _LINES_SHOWN) > 0:
+        lines[_LINES_SHOWN:] = [("plain", f"and {more} more, below")]
     return lines
 
 
 def _attack(one: Measured) -> str:
     guess = "" if one.chance is None else f", guessing gets {one.chance:.3g}"
-    return f"{one.title}: {one.value:.3g}{guess}. {one.reading.capitalize()}."
+    return f"{one.title}: {one.value:.3g}{guess}. {one.reading.capitalize().rstrip('.')}."
 
 
 def _budget(statement: Statement) -> Toned:
@@ -91,11 +104,13 @@ def _budget(statement: Statement) -> Toned:
         tone, words = "warn", f"no limit; {format_epsilon(statement.spent_epsilon)} spent"
     else:
         words = (
-            f"{100 * (1 - statement.used):.0f} % left: epsilon {format_epsilon(statement.spent_epsilon)} of "
+            f"{math.floor(100 * (1 - statement.used) + 1e-9)} % left: epsilon {format_epsilon(statement.spent_epsilon)} of "
             f"{budget.epsilon:g} spent"
         )
     bare = len(statement.without_guarantee)
     beside = f"; {bare} releases beside it that no number covers" if bare else ""
+    if bare and tone == "good":
+        tone = "warn"
     return tone, f"{statement.dataset}: {words} ({budget.unit}, delta {budget.delta:g}){beside}."
 
 
