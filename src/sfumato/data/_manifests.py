@@ -157,7 +157,7 @@ def _rows(listing: Path) -> list[_Row]:
                     tuple(name for name in people if name),
                     None if mask is None else _below(listing, number, mask),
                     told.get("split", ""),
-                )  # fmt: skip
+                )
             )
     if not rows:
         raise RecordsError(f"Expected a row for each recording in {listing.name}, found none.")
