@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
+import pickle
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from sfumato.data import RecordsError
 from sfumato.learn import (
     BatchNormError,
     ChangingBufferError,
+    ModelError,
     Plan,
     PrivateStep,
     Progress,
@@ -337,3 +340,57 @@ def test_15_a_loader_of_ones_own_is_refused() -> None:
     pairs = TensorDataset(torch.zeros(40, checks.SIZE), torch.zeros(40, dtype=torch.int64))
     with pytest.raises(RecordsError, match=r"loader\.dataset"):
         _step().batches(DataLoader(pairs, batch_size=4))
+
+
+def test_16_a_copy_that_would_draw_the_same_noise_is_refused() -> None:
+    step = _step()
+    ticket = next(step.batches(checks.separable(40)))
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TrainingError, match="one PrivateStep for a run"):
+            copied(step)
+    with pytest.raises(TrainingError, match="one PrivateStep for a run"):
+        copy.deepcopy(ticket)
+
+
+def test_17_a_fork_that_would_draw_the_same_noise_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    step = _step()
+    ticket = next(step.batches(checks.separable(40)))
+    here = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: here + 1)
+    with pytest.raises(TrainingError, match="same noise"):
+        step(ticket)
+    assert step.steps_taken == 0
+
+
+def test_18_coarser_numbers_that_the_program_switches_on_are_refused() -> None:
+    model = checks.make_model()
+    step = _step(model)
+    tickets = step.batches(checks.separable(40))
+    step(next(tickets))
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(ModelError, match="autocast"):
+        step(next(tickets))
+    model.half()
+    with pytest.raises(ModelError, match="float32"):
+        step(next(tickets))
+
+
+def test_19_without_noise_there_is_no_guarantee() -> None:
+    step = _all(_step(plan=_plan(epsilon=float("inf"))))
+    assert isinstance(step.guarantee, NoGuarantee)
+    assert step.epsilon_so_far is None
+
+
+def test_20_layers_that_the_program_unfreezes_are_noised_too() -> None:
+    model = checks.make_model()
+    model[0].requires_grad_(False)  # type: ignore[index]
+    step = _step(model, optimizer=None, plan=_plan(records=1000, batch=2))
+    tickets = step.batches(checks.separable(1))
+    step(next(tickets))
+    model[0].requires_grad_(True)  # type: ignore[index]
+    step(next(tickets))
+    expected = _plan(records=1000, batch=2).noise_deviation / 2
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        assert 0.5 * expected < float(parameter.grad.std()) < 2 * expected

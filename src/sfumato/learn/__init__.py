@@ -55,6 +55,7 @@ from sfumato.learn.views._masked_pixels import MaskedPixels
 from sfumato.learn.views._prepare import (
     AsIs,
     PictureInput,
+    Pictures,
     Preparation,
     PreparationError,
     VideoClips,
@@ -66,7 +67,7 @@ __all__ = [
     "ChangingBufferError", "CheckpointError", "ConfigError", "DrawnBatch", "FeatureMap", "FeatureMapError",
     "HeldOutError", "Invertibility", "Job", "LossError", "LowFrequency", "MaskedPixels",
     "MethodError", "MixedRecordsError", "ModelError", "Optimizer", "OptimizerError",
-    "OwnersError", "PastTraining", "PictureInput", "PixelateFeatures", "Plan", "PlanError",
+    "OwnersError", "PastTraining", "PictureInput", "Pictures", "PixelateFeatures", "Plan", "PlanError",
     "PoseLoss", "Preparation", "PreparationError", "PrivateStep", "Progress", "Projector", "ProjectorError",
     "PublicView", "ReducedLossError", "Route", "RouteChoice", "Run", "Schedule", "Scores",
     "Sgd", "SkeletonFinder", "Speed", "SpeedError", "SpendHook", "StartingWeights",

@@ -12,6 +12,7 @@ more steps than the plan has noise for.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -37,7 +38,7 @@ from sfumato.learn.engine._speed import Speed
 from sfumato.learn.engine._step import StepEngine
 from sfumato.learn.engine._streams import Streams
 from sfumato.learn.engine._unwritten import unwritten
-from sfumato.learn.engine._validate import check_layers, trainable
+from sfumato.learn.engine._validate import check_layers, check_precision, trainable
 from sfumato.learn.views._prepare import Preparation
 from sfumato.privacy import (
     SEEDED,
@@ -104,6 +105,7 @@ class PrivateStep:
     | other records than the first time | refused |
     | an error in the middle of a step | the step counts |
     | several PrivateSteps on one model | their epsilons are composed |
+    | a copy, or a fork of the process | refused: it would draw the same noise |
     | a seeded ``randomness``, also behind a resumed state | not private |
     | a model that writes into its parameters or buffers, batch norm that was switched on | refused |
 
@@ -143,7 +145,7 @@ class PrivateStep:
         self._engine: StepEngine | None = None
         self._assumed: tuple[str, ...] = ()
         self._issued: set[DrawnBatch] = set()
-        self._numbers = 0
+        self._numbers, self._process = 0, os.getpid()
         _ = self.guarantee  # refuses starting weights before anything private is opened
         remember(model, self._tally.past)
 
@@ -193,7 +195,13 @@ class PrivateStep:
         if self.steps_left == 0:
             raise self._all_taken()
         assert self._engine is not None
+        if os.getpid() != self._process:
+            raise TrainingError(
+                "Expected a step in the process that made its PrivateStep, got a fork of it: both "
+                "would draw the same noise. Make it where it is used."
+            )
         check_layers(self._model)
+        check_precision(trainable(self._model))
         self._issued.discard(batch)
         number = self._tally.taken
         self._tally.taken += 1  # before anything is drawn: what fails half-way counts
@@ -212,6 +220,13 @@ class PrivateStep:
         if self._on_step is not None and self._team.is_rank_zero:
             self._on_step(shown)
         return shown
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """A copy would draw the same noise again and count its steps for itself."""
+        raise TrainingError(
+            "Expected one PrivateStep for a run, got a request to copy it: copy the model, or save "
+            "state_dict() to go on later."
+        )
 
     @property
     def steps_taken(self) -> int:

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sfumato.learn import Speed, cross_entropy
+from sfumato.learn import BatchNormError, ModelError, Speed, cross_entropy
 from sfumato.learn.engine import _persons as persons_module
 from sfumato.learn.engine._persons import clipped_persons
 from sfumato.learn.engine._probe import route_of
@@ -202,3 +202,13 @@ def test_the_order_in_which_persons_are_summed_is_theirs_alone(
     data.items = [type(r)(r.x, r.y, owners=(str(n),)) for r, n in zip(data.items, names)]
     checks.make_step(plan, data).take()
     assert seen == [[1, 1, 1], [6, 6, 6]]
+
+
+def test_persons_are_clipped_in_full_precision_and_without_batch_statistics() -> None:
+    make, values, _ = MODELS["linear"]
+    persons = _persons((2, 2), values)
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(ModelError, match="autocast"):
+        clipped_persons(make(), cross_entropy, persons, 1.0, Speed())
+    mixing = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4))
+    with pytest.raises(BatchNormError):
+        clipped_persons(mixing, cross_entropy, persons, 1.0, Speed())

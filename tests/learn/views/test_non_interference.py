@@ -22,6 +22,7 @@ from sfumato.learn import (
     AsIs,
     MaskedPixels,
     PictureInput,
+    Pictures,
     Plan,
     Speed,
     VideoClips,
@@ -82,8 +83,8 @@ ROWS: dict[str, Row] = {
     ),
     "efficientnet_lite0": (
         lambda: models.freeze_batchnorm(models.efficientnet_lite0(CLASSES)),
-        AsIs(),
-        PICTURE,
+        Pictures(48, 48),
+        PHOTO,
     ),
     "PoseNet": (_posenet, AsIs(), PICTURE),
     "pose_net": (

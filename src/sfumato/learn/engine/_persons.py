@@ -74,7 +74,10 @@ def clipped_persons(
     each pass before it. Whoever does not fit into one, or a model that needs the loop, is taken
     person by person.
     """
-    sums = {name: torch.zeros_like(p) for name, p in trainable(model).items()}
+    parameters = trainable(model)
+    check_precision(parameters)
+    check_layers(model)
+    sums = {name: torch.zeros_like(p) for name, p in parameters.items()}
     norms = []
     for some in _passes(model, loss, persons, speed):
         if len(some) > 1:
