@@ -80,7 +80,7 @@ def test_card_says_that_nobody_looked_until_somebody_has(tmp_path: Path) -> None
     seen = card.reviewed(review_of(card))
     assert NOBODY_LOOKED not in seen.page
     assert "Jane Doe looked on 2026-11-17 at 60 of 500 frames" in seen.page
-    assert "left on 1 and could not tell on 1" in seen.page
+    assert "left on 1, and on 1 it could not be told" in seen.page
     # two of 60 count, rounded up
     assert f"{100 * share_at_most(2, 60):.1f}" == "10.1"
     assert "at most 10.2 % of the frames" in seen.page

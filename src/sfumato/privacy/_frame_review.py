@@ -116,7 +116,11 @@ class FrameReview:
 
     def _sentence(self, here: str) -> str:
         several = f" of {self.recordings} recordings" if self.recordings > 1 else ""
-        doubt = f" and could not tell on {self.unsure}, which counts as left" if self.unsure else ""
+        doubt = (
+            f", and on {self.unsure} it could not be told, which counts as left"
+            if self.unsure
+            else ""
+        )
         return (
             f"{self.by} looked on {self.at[:10]} at {self.sampled} of {self.frames} frames{several}, "
             f"drawn by chance{here}: somebody is left on {self.misses}{doubt}. So with 95 % confidence "
