@@ -45,7 +45,7 @@ def test_one_file_ends_in_three_lines_and_the_paragraph_is_on_the_card(
     done, unsafe, then = last_three(said)
     assert "out.mkv" in done
     assert "nothing is proven" in unsafe
-    assert "sfumato audit leaks out.mkv" in then
+    assert "sfumato review out.mkv" in then
     assert len(said.split()) < 90
     assert "Does not cover" not in said
     assert "exact time of every frame" in Path("out.mkv.card.md").read_text()

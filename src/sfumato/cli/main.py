@@ -88,7 +88,7 @@ app = typer.Typer(
     name="sfumato",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="sfumato protect in.mp4 out.mp4\nsfumato audit leaks out.mp4\nsfumato VERB --help",
+    epilog="sfumato protect in.mp4 out.mp4\nsfumato review out.mp4\nsfumato VERB --help",
     help="Share recordings of people, or models trained on them, without giving the people away.",
 )
 

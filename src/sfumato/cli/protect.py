@@ -335,8 +335,8 @@ def _finish(report: Any, source: Path, target: Path, as_json: bool) -> None:
     if promises:
         promise = promise_from_json(promises[0])
         open_questions = not_safe(promise)
-        attack = f"audit leaks {target}" if isinstance(promise, NoGuarantee) else f"verify {target}"
-        then = f"sfumato {attack}"
+        check = f"review {target}" if isinstance(promise, NoGuarantee) else f"verify {target}"
+        then = f"sfumato {check}"
     if "name_list" in payload:
         done += f" Which is which: {target.with_name(payload['name_list'])}, never to be shared."
         then = f"sfumato names {target}"
