@@ -31,7 +31,8 @@ def main(clip: Path, chosen: list[int]) -> None:
             protect.release(protect.get(name)(), clip, target, output=how)
             files.append(target)
         rows = [_frames(file, chosen) for file in files]
-    write_image(PICTURE, _joined([_joined(row, axis=1) for row in rows], axis=0))
+    shown = _joined([_joined(row, axis=1) for row in rows], axis=0)
+    write_image(PICTURE, shown, force=True)
 
 
 def _frames(file: Path, chosen: list[int]) -> list[Image]:
