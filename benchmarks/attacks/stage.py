@@ -6,7 +6,7 @@ method itself leaves, not what a detector misses (``sfumato audit leaks`` looks 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +20,7 @@ from sfumato.audit.attack import Attribute
 from sfumato.body import INDEX
 from sfumato.media import Frame
 from sfumato.people import Box
+from sfumato.protect.hide import Place, Region
 
 Clips = npt.NDArray[np.uint8]
 _WARM = ("red", "orange", "yellow", "pink", "brown")
@@ -135,16 +136,13 @@ def _facts(clip: stage.Clip) -> tuple[str, ...]:
 
 
 class _Known:
-    """Finds exactly what the stage knows; asked for one clip, frame by frame in any order."""
+    """Finds exactly the heads that the stage knows; asked for one clip, frame by frame in any order."""
 
     name, device = "the stage's truth", "none"
 
-    def __init__(self, frames: Clips, masks: npt.NDArray[np.bool_], heads: Any) -> None:
+    def __init__(self, frames: Clips, heads: Any) -> None:
         self._number = {frame.tobytes(): i for i, frame in enumerate(frames)}
-        self._masks, self._heads = masks, heads
-
-    def segment(self, image: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-        return np.asarray(self._masks[self._number[image.tobytes()]], dtype=np.float32)
+        self._heads = heads
 
     def detect(self, image: npt.NDArray[np.uint8]) -> list[Box]:
         x0, y0, x1, y1 = self._heads[self._number[image.tobytes()]]
@@ -167,8 +165,21 @@ def _protected(
     name: str, settings: dict[str, Any], frames: Clips, masks: npt.NDArray[np.bool_], heads: Any
 ) -> Clips:
     if "region" in settings:
-        settings = settings | {"detector": _Known(frames, masks, heads), "check": False}
+        settings = settings | {"detector": _Known(frames, heads), "check": False}
     rate = Fraction(1, 6)
     shown = [Frame(image, number, number * rate) for number, image in enumerate(frames)]
-    made = protect.make(name, settings).frames(iter(shown), count=len(shown))
+    method = protect.make(name, settings)
+    if method.region is not None and method.region.kind == "people":
+        with_known_people(method.region, masks)
+    made = method.frames(iter(shown), count=len(shown))
     return np.stack([frame.image for frame in made])
+
+
+def with_known_people(region: Region, masks: npt.NDArray[np.bool_]) -> None:
+    """Let a region be the stage's true masks instead of what detectors find."""
+
+    def find(frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
+        for frame, mask in zip(frames, masks):
+            yield frame, Place(mask, False)
+
+    region.find = find  # type: ignore[method-assign]

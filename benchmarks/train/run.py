@@ -149,7 +149,8 @@ def _plan(task: Task, method: str, epsilon: float | None, size: Size) -> Plan:
         "public_view": view, "clips": 2 if kind.clips else 1,
     }  # fmt: skip
     if kind.person:
-        settings |= {"records": task.persons, "batch": task.persons}
+        persons = len({owner for owners in task.private.owners or [] for owner in owners})
+        settings |= {"records": persons, "batch": persons}
     if kind.projector:
         few = range(0, len(task.public), max(1, len(task.public) // size.projector))
         public = ArrayRecords(task.public.x[few], task.public.y[few], classes=task.public.classes)

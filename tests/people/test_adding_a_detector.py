@@ -78,7 +78,7 @@ def test_a_release_covers_what_it_finds_and_the_card_names_it(
     recording: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "out.mkv"
-    settings = {"detector": "white-square", "every": 1, "between": None, "check": None}
+    settings = {"detector": "white-square", "every": 1, "check": None}
     protect.make("blur", settings).apply(recording, target)
     with open_video(target) as released:
         frames = [frame.image for frame in released]
