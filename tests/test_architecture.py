@@ -88,16 +88,12 @@ def test_no_room_imports_private_modules_of_another() -> None:
     assert not wrong, "\n".join(sorted(wrong))
 
 
-# Names that stood for two things when this test came, and are still to be given names of their own.
-_TO_RENAME = {"Group", "Release", "Request"}
-
-
 def test_no_class_name_stands_for_two_things() -> None:
     """A newcomer who searches for a class finds one."""
     found: dict[str, list[str]] = {}
     for path in SOURCE.rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and node.name not in _TO_RENAME:
+            if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
     assert len(found) > 300
     twice = [f"{name}: {', '.join(places)}" for name, places in found.items() if len(places) > 1]

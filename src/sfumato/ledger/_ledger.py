@@ -20,7 +20,12 @@ from sfumato.ledger._errors import (
     UnguaranteedReleaseError,
 )
 from sfumato.ledger._history import HistoryRow, history_of
-from sfumato.ledger._reservation import ReleasedOutput, Request, Reservation, plain_records
+from sfumato.ledger._reservation import (
+    ReleasedOutput,
+    Reservation,
+    ReservationRequest,
+    plain_records,
+)
 from sfumato.ledger._state import Account, LedgerState
 from sfumato.ledger._statement import Statement
 from sfumato.privacy import Guarantee, NoGuarantee, Relation, Unit
@@ -139,7 +144,7 @@ class Ledger:
         ``records`` is ``all`` or the declared shards that the release touches. ``operator`` and
         ``purpose`` stand in the history and decide nothing; of a resumed run, the first ones stay.
         """
-        request = Request.of(
+        request = ReservationRequest.of(
             promise,
             key=key,
             records=records,
@@ -293,7 +298,7 @@ class Ledger:
         acknowledge_no_guarantee: bool = False,
     ) -> Preview:
         """What :meth:`reserve` would say now, without recording anything (``--dry-run``)."""
-        request = Request.of(
+        request = ReservationRequest.of(
             promise, key="preview", records=records, acknowledged=acknowledge_no_guarantee
         )
         account = self._read().account(dataset)
@@ -378,7 +383,7 @@ class Ledger:
         self._storage.append(connection, entry)
 
 
-def _decide(account: Account, request: Request) -> Reservation | None:
+def _decide(account: Account, request: ReservationRequest) -> Reservation | None:
     """An earlier reservation of the same job, or None if a new one fits; raises if it does not."""
     found = account.find(request)
     if found is None:

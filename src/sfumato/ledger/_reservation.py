@@ -89,7 +89,7 @@ class Reservation:
 
 
 @dataclass(frozen=True)
-class Request:
+class ReservationRequest:
     """What a caller asks for, checked in itself but not yet against a budget."""
 
     key: str
@@ -114,7 +114,7 @@ class Request:
         draws: bool = True,
         operator: str | None = None,
         purpose: str | None = None,
-    ) -> Request:
+    ) -> ReservationRequest:
         stored, event = _stored(promise)
         return cls(
             checked_name("key", key),

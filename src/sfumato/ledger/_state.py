@@ -17,7 +17,7 @@ from sfumato.ledger._errors import (
     LedgerError,
     TamperedError,
 )
-from sfumato.ledger._reservation import ReleasedOutput, Request, Reservation
+from sfumato.ledger._reservation import ReleasedOutput, Reservation, ReservationRequest
 from sfumato.privacy import Event, event_from_json, format_epsilon
 
 
@@ -55,7 +55,7 @@ class Account:
                 made.add(reservation)
         return made
 
-    def find(self, request: Request) -> Reservation | None:
+    def find(self, request: ReservationRequest) -> Reservation | None:
         """The reservation of an earlier, interrupted run of the same job, if there is one."""
         held = self.reservations.get(request.key)
         if held is None:
@@ -80,7 +80,7 @@ class Account:
             )
         return held
 
-    def after(self, request: Request) -> float:
+    def after(self, request: ReservationRequest) -> float:
         """Epsilon of the worst-hit shard once ``request`` is added to everything before it."""
         budget = self.budget
         added = () if request.event is None else (request.event,)
@@ -89,7 +89,7 @@ class Account:
             for shard in budget.touched(request.records)
         )
 
-    def admit(self, request: Request) -> None:
+    def admit(self, request: ReservationRequest) -> None:
         """Raise unless ``request`` fits. A refusal stays right when the history grows further."""
         request.check_speaks_of(self.name, self.budget)
         if request.event is None or not self.budget.finite:

@@ -2,7 +2,7 @@
 
 from sfumato.privacy.measures import Measured, MeasuresError, MeasuresFile, parse_measures
 from sfumato.privacy.verdict import VerdictError, VerdictFile, parse_verdict
-from sfumato.report._collect import Collected, Release, ReportError, collect
+from sfumato.report._collect import Collected, ReportedRelease, ReportError, collect
 from sfumato.report._history import history_page
 from sfumato.report._impact import impact_as_html, impact_as_markdown
 from sfumato.report._page import Report, render, write_report
@@ -14,9 +14,9 @@ __all__ = [
     "MeasuresError",
     "MeasuresFile",
     "PictureError",
-    "Release",
     "Report",
     "ReportError",
+    "ReportedRelease",
     "VerdictError",
     "VerdictFile",
     "collect",

@@ -44,7 +44,7 @@ class ReportError(SfumatoError):
 
 
 @dataclass(frozen=True)
-class Release:
+class ReportedRelease:
     """A card, whether its outputs are still the ones it speaks of, and the audit's verdict."""
 
     card: Card
@@ -82,7 +82,7 @@ class Collected:
     that could not be decoded. ``statements`` and ``history`` come from ledgers.
     """
 
-    releases: tuple[Release, ...]
+    releases: tuple[ReportedRelease, ...]
     measures: tuple[MeasuresFile, ...]
     tables: tuple[Table, ...]
     pictures: tuple[Picture, ...]
@@ -284,7 +284,7 @@ class _Gathering:
         videos = [path for path in files if path.suffix.lower() in VIDEOS and path.is_file()]
         strips = [strip for path in track(videos, "videos") if (strip := read_strip(path))]
         releases = tuple(
-            Release(
+            ReportedRelease(
                 card=found.card,
                 intact={"agrees": "intact", "changed": "changed", "absent": None}[found.state],
                 signer=None if found.card.signature is None else _signer(found.card),

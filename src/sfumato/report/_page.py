@@ -23,7 +23,7 @@ from sfumato.privacy import (
     checklist,
 )
 from sfumato.privacy.measures import Measured
-from sfumato.report._collect import Collected, Release, ReportError, collect
+from sfumato.report._collect import Collected, ReportedRelease, ReportError, collect
 from sfumato.report._impact import impact_as_html, impact_as_markdown
 from sfumato.report._learning import Learned
 from sfumato.report._questions import three_questions
@@ -39,13 +39,13 @@ _OF_ONE_FILE = {"outputs", "readable"}
 
 
 @dataclass(frozen=True)
-class Group:
+class CardGroup:
     """Releases with one and the same promise, method and state."""
 
-    releases: tuple[Release, ...]
+    releases: tuple[ReportedRelease, ...]
 
     @property
-    def first(self) -> Release:
+    def first(self) -> ReportedRelease:
         return self.releases[0]
 
     @property
@@ -77,9 +77,9 @@ class Report:
         return [one for each in self.found.measures for one in each.measures]
 
     @cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[CardGroup]:
         """Releases that differ in their files only stand together."""
-        together: dict[str, list[Release]] = {}
+        together: dict[str, list[ReportedRelease]] = {}
         for release in self.found.releases:
             body = {k: v for k, v in release.card.body().items() if k not in _OF_ONE_FILE}
             # one entry of the ledger or several: the promise and the method are the same
@@ -92,7 +92,7 @@ class Report:
                 release.signer,
             ]
             together.setdefault(json.dumps(state, sort_keys=True), []).append(release)
-        return [Group(tuple(each)) for each in together.values()]
+        return [CardGroup(tuple(each)) for each in together.values()]
 
     @cached_property
     def figures(self) -> dict[str, list[Figure]]:
@@ -316,7 +316,7 @@ def _among_the_files(found: Collected) -> list[tuple[str, str]]:
     return lines
 
 
-def _fields(group: Group) -> dict[str, Any]:
+def _fields(group: CardGroup) -> dict[str, Any]:
     """Every field of the card as it stands in its file, with the promise spread out."""
     body = group.card.to_json()
     body["outputs"] = [vars(output) for output in group.outputs]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sfumato.privacy import Guarantee, format_epsilon
-from sfumato.report._collect import Release
+from sfumato.report._collect import ReportedRelease
 
 
-def standing(release: Release) -> tuple[str, str]:
+def standing(release: ReportedRelease) -> tuple[str, str]:
     """Tone and the few words that stand beside a release's name."""
     promise = release.card.promise
     if release.intact == "changed":
@@ -27,11 +27,11 @@ def standing(release: Release) -> tuple[str, str]:
     return "good", f"Proven: {stated}"
 
 
-def audit_outcome(release: Release) -> tuple[str, str]:
+def audit_outcome(release: ReportedRelease) -> tuple[str, str]:
     if release.verdict is None:
         return "plain", "No verdict of an audit was given."
     return release.verdict.outcome(release.card)
 
 
-def audit_tone(release: Release) -> str:
+def audit_tone(release: ReportedRelease) -> str:
     return audit_outcome(release)[0]

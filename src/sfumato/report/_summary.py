@@ -14,7 +14,7 @@ from sfumato.privacy.measures import Measured
 from sfumato.report._standing import standing
 
 if TYPE_CHECKING:
-    from sfumato.report._page import Group, Report
+    from sfumato.report._page import CardGroup, Report
 
 Toned = tuple[str, str]
 _NEARLY_SPENT = 0.9
@@ -55,7 +55,7 @@ def _released(report: Report) -> list[Toned]:
     return lines + ([("bad", f"{changed} changed since their card was written")] if changed else [])
 
 
-def promised(group: Group) -> Toned:
+def promised(group: CardGroup) -> Toned:
     """What one promise means for whom, in a sentence."""
     tone, words = standing(group.first)
     promise = group.card.promise
