@@ -156,6 +156,8 @@ def test_a_folder_says_of_what_lies_in_it_what_it_is(released: Path) -> None:
     assert "private preview" in reasons["nice.png"]
     said = RUNNER.invoke(verify, [str(released)]).output
     assert "may be an original" in said
+    for part in ("relation", "delta", "accountant"):
+        assert part in said, "an epsilon in the table has its terms"
     assert "All " not in said
 
 

@@ -122,3 +122,16 @@ def test_the_page_loads_nothing_and_runs_nothing(ledger: Ledger, promise: Promis
     for loads in ("<script", "http:", "https:", "url(", "@import", "<link", " src="):
         assert loads not in page
     assert "default-src 'none'" in page
+
+
+def test_no_epsilon_of_the_history_stands_without_its_terms(
+    ledger: Ledger, promise: Promise
+) -> None:
+    ledger.reserve("gym", promise(), key="k")
+    (row,) = ledger.history()
+    budget = ledger.show("gym").budget
+    for part in (str(budget.unit), budget.relation.value, f"delta {budget.delta:g}", "pld"):
+        assert part in row.terms
+    assert row.to_json()["terms"] == row.terms
+    assert row.terms in history_as_csv([row])
+    assert row.terms in history_page([row])

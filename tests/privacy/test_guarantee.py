@@ -12,6 +12,7 @@ from sfumato.privacy import (
     ApproximateRelease,
     Bounds,
     Composed,
+    Event,
     EventError,
     ExponentialChoice,
     Gaussian,
@@ -267,3 +268,20 @@ def test_import_is_light():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("event", "sampling"),
+    [
+        (Gaussian(2.0), "no sampling"),
+        (SelfComposed(PoissonSampled(0.1, Gaussian(2.0)), 5), "Poisson sampling"),
+        (SharedBatch(0.1, Gaussian(2.0), 5), "one Poisson batch for both streams"),
+        (Composed((PoissonSampled(0.1, Gaussian(2.0)), Gaussian(3.0))), "Poisson sampling and no sampling"),
+    ],
+)  # fmt: skip
+def test_the_terms_of_an_epsilon_name_all_it_depends_on(event: Event, sampling: str) -> None:
+    made = Guarantee(
+        mechanism="m", unit=Unit.record(), relation=Relation.REPLACE, delta=1e-6, event=event,
+        accountant="pld",
+    )  # fmt: skip
+    assert made.terms == f"unit record, relation replace, delta 1e-06, {sampling}, accountant pld"

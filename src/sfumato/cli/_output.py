@@ -76,8 +76,7 @@ def not_safe(promise: Guarantee | NoGuarantee) -> str:
     seeded = "" if promise.is_private else "NOT PRIVATE, the noise came from a seed; "
     beyond = (
         f"{seeded}what goes beyond epsilon {format_epsilon(promise.epsilon)} for "
-        f"{promise.unit.sentence} (delta {promise.delta:g}, relation {promise.relation.value}, "
-        f"accountant {promise.accountant}, {promise.mechanism})"
+        f"{promise.unit.sentence} ({promise.terms}; {promise.mechanism})"
     )
     return f"{'; '.join((beyond, *promise.not_covered))}."
 

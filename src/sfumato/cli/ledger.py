@@ -166,6 +166,8 @@ def commit(
 @verb(app, "sfumato ledger list --ledger book.db", name="list")
 def list_(*, book: str, as_json: bool) -> None:
     """All data sets with what is left of their budgets."""
+    from sfumato.ledger import ACCOUNTANT
+
     statements = _open(book).list()
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("data set", "spent of epsilon", "", "for"):
@@ -177,7 +179,7 @@ def list_(*, book: str, as_json: bool) -> None:
             f"{_epsilon(each.spent_epsilon)} of {_epsilon(budget.epsilon)}\n"
             f"[dim]delta {budget.delta:g}[/]",
             _bar(each, 8),
-            f"{escape(str(budget.unit))}\n[dim]{budget.relation.value}[/]",
+            f"{escape(str(budget.unit))}\n[dim]{budget.relation.value}, {ACCOUNTANT}[/]",
         )
     emit(as_json, {"datasets": [each.to_json() for each in statements]}, table)
 
@@ -231,7 +233,7 @@ def _history_cells(row: HistoryRow) -> tuple[str, ...]:
     return (
         f"[bold]{escape(held.dataset)}[/] {held.at[:10]}\n{escape(held.mechanism)}\n"
         f"[dim]{escape(held.key)}[/]",
-        f"{alone}\n[dim]total {_epsilon(row.total)}[/]",
+        f"{alone}\n[dim]total {_epsilon(row.total)}\n{escape(row.terms)}[/]",
         f"{escape(held.purpose or '(not said)')}\n[dim]{escape(held.operator or '(not said)')}[/]",
         "\n".join(shown) or ("(not named)" if held.committed else "[cyan]reserved, not let go[/]"),
     )

@@ -105,7 +105,7 @@ def _say_folder(folder: VerifiedFolder, output: Path, as_json: bool) -> None:
             "move these files away, or protect them; then run this again.",
         )
     wrong = [f"  {name}: {reason}" for name, reason in folder.problems.items()]
-    words = map(escape, (*wrong, *remarks))
+    words = map(escape, (*wrong, *_terms(folder), *remarks))
     emit(as_json, folder.to_json(), _table(folder), *words, *last, ok=folder.agree)
     if not folder.agree:
         raise typer.Exit(1)
@@ -128,6 +128,18 @@ def _table(folder: VerifiedFolder) -> Table:
                 "[green]agrees[/]",
             )
     return table
+
+
+def _terms(folder: VerifiedFolder) -> dict[str, None]:
+    """What the epsilons of the table are about, each once."""
+    from sfumato.privacy import Guarantee, format_epsilon
+
+    promises = [each.card.promise for each in folder.cards]
+    return dict.fromkeys(
+        f"epsilon {format_epsilon(each.epsilon)}: {each.terms}."
+        for each in promises
+        if isinstance(each, Guarantee)
+    )
 
 
 def _proven(promise: Guarantee | NoGuarantee) -> str:

@@ -278,11 +278,8 @@ class Plan:
     @property
     def terms(self) -> str:
         """What an epsilon of this plan is about; no epsilon is shown without it."""
-        sampler = "one Poisson batch for both streams" if self.as_published else "Poisson sampling"
-        return (
-            f"unit {self.unit}, relation {self.relation.value}, delta {self.delta:g}, {sampler}, "
-            f"accountant {_ACCOUNTANT}"
-        )
+        promise = self.guarantee
+        return promise.terms if isinstance(promise, Guarantee) else "no guarantee"
 
     @property
     def mechanism(self) -> str:

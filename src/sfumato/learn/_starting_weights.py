@@ -64,8 +64,8 @@ class PastTraining:
             return f"{promise.mechanism}, no guarantee"
         seeded = "" if promise.is_private else ", seeded"
         return (
-            f"{promise.mechanism}, epsilon {format_epsilon(promise.epsilon)} at delta "
-            f"{promise.delta:g} for {promise.unit} under {promise.relation.value}{seeded}"
+            f"{promise.mechanism}, epsilon {format_epsilon(promise.epsilon)}, "
+            f"{promise.terms}{seeded}"
         )
 
 

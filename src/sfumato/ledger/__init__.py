@@ -3,7 +3,7 @@
 The ledger stores events, not epsilons, so that a better accountant can read them again years later.
 """
 
-from sfumato.ledger._budget import Budget
+from sfumato.ledger._budget import ACCOUNTANT, Budget
 from sfumato.ledger._chain import Entry, Export
 from sfumato.ledger._errors import (
     BudgetExceededError,
@@ -19,6 +19,7 @@ from sfumato.ledger._reservation import ReleasedOutput, Reservation
 from sfumato.ledger._statement import Statement
 
 __all__ = [
+    "ACCOUNTANT",
     "Budget",
     "BudgetExceededError",
     "Entry",

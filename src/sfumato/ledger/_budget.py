@@ -10,6 +10,8 @@ from typing import Any
 from sfumato.ledger._errors import LedgerError
 from sfumato.privacy import Relation, Unit, plain_number
 
+# what epsilons of a ledger are computed by
+ACCOUNTANT = "pld"
 ALL = "all"
 _LONGEST_NAME = 200
 
@@ -31,6 +33,14 @@ class Budget:
     unit: Unit
     relation: Relation
     shards: tuple[str, ...] = ()
+
+    @property
+    def terms(self) -> str:
+        """What epsilons of this budget are about; none is shown without it."""
+        return (
+            f"unit {self.unit}, relation {self.relation.value}, delta {self.delta:g}, "
+            f"releases composed by accountant {ACCOUNTANT}"
+        )
 
     def __post_init__(self) -> None:
         checked_name("owner", self.owner)

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
+from sfumato.ledger._budget import ACCOUNTANT
 from sfumato.ledger._chain import canonical
 from sfumato.privacy import Composed, Event, Gaussian, NoAccess, Relation, SelfComposed, epsilon_of
-
-ACCOUNTANT = "pld"
 
 
 def merged(events: Iterable[Event]) -> Event:

@@ -17,19 +17,20 @@ from sfumato.privacy import format_epsilon
 # What a spreadsheet would take for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 COLUMNS = (
-    "date", "data set", "key", "method", "epsilon alone", "total after", "operator", "purpose",
-    "state", "outputs", "sha256", "entry",
+    "date", "data set", "key", "method", "epsilon alone", "total after", "epsilons are for",
+    "operator", "purpose", "state", "outputs", "sha256", "entry",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """One release. ``alone`` is its epsilon by itself, ``total`` that of everything so far, both at
-    the budget's delta; None where the release has no guarantee and no number covers it."""
+    """One release. ``alone`` is its epsilon by itself, ``total`` that of everything so far, both on the
+    ``terms`` of the budget; None where the release has no guarantee and no number covers it."""
 
     release: Reservation
     alone: float | None
     total: float
+    terms: str
 
     @property
     def state(self) -> str:
@@ -37,10 +38,14 @@ class HistoryRow:
 
     def to_json(self) -> dict[str, Any]:
         epsilons = {"epsilon_alone": self.alone, "epsilon_total": self.total}
-        return self.release.to_json() | {
-            name: value if value is not None and math.isfinite(value) else None
-            for name, value in epsilons.items()
-        }
+        return (
+            self.release.to_json()
+            | {"terms": self.terms}
+            | {
+                name: value if value is not None and math.isfinite(value) else None
+                for name, value in epsilons.items()
+            }
+        )
 
     def cells(self) -> tuple[str, ...]:
         """In the order of ``COLUMNS``, as words."""
@@ -52,6 +57,7 @@ class HistoryRow:
             held.mechanism,
             "none" if self.alone is None else epsilon_in_words(self.alone),
             epsilon_in_words(self.total),
+            self.terms,
             held.operator or "",
             held.purpose or "",
             self.state,
@@ -74,7 +80,9 @@ def history_of(accounts: Iterable[Account]) -> tuple[HistoryRow, ...]:
             alone = (
                 None if held.event is None else spent((held.event,), budget.delta, budget.relation)
             )
-            rows.append(HistoryRow(held, alone, max(so_far.spent_by_shard().values())))
+            rows.append(
+                HistoryRow(held, alone, max(so_far.spent_by_shard().values()), budget.terms)
+            )
     return tuple(sorted(rows, key=lambda row: row.release.entry))
 
 

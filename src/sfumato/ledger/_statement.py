@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.ledger._budget import Budget
-from sfumato.ledger._composition import ACCOUNTANT
+from sfumato.ledger._budget import ACCOUNTANT, Budget
 from sfumato.ledger._reservation import Reservation
 from sfumato.ledger._state import Account
 from sfumato.privacy import format_epsilon, format_factor

@@ -344,6 +344,21 @@ def plain_count(value: object) -> int | None:
     return int(value)
 
 
+def sampling_of(event: Event) -> str:
+    """How the units of an event come to take part, in words."""
+    match event:
+        case SharedBatch():
+            return "one Poisson batch for both streams"
+        case PoissonSampled():
+            return "Poisson sampling"
+        case SelfComposed() | Group():
+            return sampling_of(event.event)
+        case Composed():
+            return " and ".join(dict.fromkeys(sampling_of(each) for each in event.events))
+        case _:
+            return "no sampling"
+
+
 def is_event(value: object) -> bool:
     """One of the events above itself: a subclass could say that it moves nothing."""
     return isinstance(value, Event) and _EVENTS.get(value.name) is type(value)

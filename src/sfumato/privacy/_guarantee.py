@@ -18,6 +18,7 @@ from sfumato.privacy._events import (
     is_real,
     plain_count,
     plain_number,
+    sampling_of,
 )
 from sfumato.privacy._units import Relation, Unit, UnitKind, UnitMismatchError
 from sfumato.privacy.accounting._accountant import (
@@ -179,6 +180,14 @@ class Guarantee:
         )
 
     # -- words ---------------------------------------------------------------------------------
+
+    @property
+    def terms(self) -> str:
+        """What this epsilon is about; no epsilon is shown without it."""
+        return (
+            f"unit {self.unit}, relation {self.relation.value}, delta {self.delta:g}, "
+            f"{sampling_of(self.event)}, accountant {self.accountant}"
+        )
 
     def __str__(self) -> str:
         lines = []

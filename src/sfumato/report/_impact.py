@@ -61,10 +61,11 @@ def _description(report: Report) -> ImpactPart:
         ),
     )
     history = ImpactTable(
-        ("date", "data set", "method", "purpose", "operator", "epsilon in all"),
+        ("date", "data set", "method", "purpose", "operator", "epsilon in all", "for"),
         tuple(
             (row.release.at[:10], row.release.dataset, row.release.mechanism,
-             row.release.purpose or BLANK, row.release.operator or BLANK, epsilon_in_words(row.total))
+             row.release.purpose or BLANK, row.release.operator or BLANK, epsilon_in_words(row.total),
+             row.terms)
             for row in report.found.history
         ),
     )  # fmt: skip

@@ -21,7 +21,7 @@ def standing(release: ReportedRelease) -> tuple[str, str]:
         return "bad", "Test run: NOT PRIVATE"
     if audit_tone(release) == "bad":
         return "bad", "Promise refuted by the audit"
-    stated = f"epsilon {format_epsilon(promise.epsilon)}, delta {promise.delta:g}"
+    stated = f"epsilon {format_epsilon(promise.epsilon)}, {promise.terms}"
     if release.intact is None:
         return "warn", f"Promised: {stated}; its file was not here to be compared"
     return "good", f"Proven: {stated}"

@@ -67,8 +67,8 @@ def promised(group: CardGroup) -> Toned:
     beyond = " That is a part of a recording, not the person shown." if part else ""
     return "warn" if part else tone, (
         f"{group.name}: for {promise.unit.sentence}, what anybody concludes may change by a factor of at "
-        f"most {format_factor(promise.epsilon)} (epsilon {format_epsilon(promise.epsilon)}, delta "
-        f"{promise.delta:g}, {promise.relation.value}).{beyond}"
+        f"most {format_factor(promise.epsilon)} (epsilon {format_epsilon(promise.epsilon)}, "
+        f"{promise.terms}).{beyond}"
     )
 
 
@@ -111,7 +111,7 @@ def _budget(statement: Statement) -> Toned:
     beside = f"; {bare} releases beside it that no number covers" if bare else ""
     if bare and tone == "good":
         tone = "warn"
-    return tone, f"{statement.dataset}: {words} ({budget.unit}, delta {budget.delta:g}){beside}."
+    return tone, f"{statement.dataset}: {words} ({budget.terms}){beside}."
 
 
 def _decisions(report: Report) -> list[str]:
