@@ -13,6 +13,7 @@ _UNTILTED = Patch(
     "rate = 1e-6 / moments.spread",
 )
 
+_BEST_OF = "tests/privacy/accounting/test_best_of.py"
 MUTANTS = (
     Mutant(
         "34a",
@@ -218,5 +219,50 @@ MUTANTS = (
             ),
         ),
         ("tests/privacy/test_events.py::test_a_subclass_of_an_event_is_no_event",),
+    ),
+    Mutant(
+        "240",
+        "choice: the number of trials costs nothing",
+        (
+            Patch(
+                "privacy/accounting/_rdp.py",
+                "(run + paid + math.log(term.expected_runs) / (orders - 1))",
+                "(run + paid)",
+            ),
+        ),
+        (f"{_BEST_OF}::test_the_bound_is_theorem_2_order_by_order",),
+    ),
+    Mutant(
+        "241",
+        "choice: any distribution of trials is paid for as the logarithmic one",
+        (Patch("privacy/accounting/_rdp.py", "paid = (1 + term.shape) *", "paid = 1.0 *"),),
+        (f"{_BEST_OF}::test_the_bound_is_theorem_2_order_by_order",),
+    ),
+    Mutant(
+        "242",
+        "choice: every trial is drawn with the noise of a single training",
+        (
+            Patch(
+                "learn/config/_tune_job.py",
+                "_chosen(config, one, epsilon=each, delta=plan.delta)",
+                "_chosen(config, one, delta=plan.delta)",
+            ),
+        ),
+        ("tests/learn/config/test_tune.py::test_the_choice_is_paid_for_with_noise",),
+    ),
+    Mutant(
+        "243",
+        "choice: a copy of the model carries the promise of one trial",
+        (
+            Patch(
+                "learn/config/_tune_job.py",
+                "trainings=(*run.trainings[:-1], own),",
+                "trainings=run.trainings,",
+            ),
+        ),
+        (
+            "tests/learn/config/test_tune.py::"
+            "test_the_best_trial_is_written_with_a_promise_about_the_choice",
+        ),
     ),
 )

@@ -11,7 +11,7 @@ import yaml
 from command import DONE, Run
 
 from sfumato import protect
-from sfumato.learn import TrainConfig, make_job, read_config
+from sfumato.learn import TrainConfig, make_job, make_tuning, read_config
 
 EXAMPLES = sorted(
     path.name for path in Path(protect.__file__).parents[1].glob("cli/example_files/*.yaml")
@@ -59,7 +59,9 @@ def test_a_shipped_example_fits_the_schema_and_the_model(run: Run, name: str) ->
     value = yaml.safe_load(text)
     assert fits(value, schema, schema)
     Path(name).write_text(text)
-    assert make_job(read_config(Path(name), [])).plan.is_private
+    config = read_config(Path(name), [])
+    job = make_job(config) if config.tune is None else make_tuning(config).jobs[0]
+    assert job.plan.is_private
     assert not fits({**value, "colour": "red"}, schema, schema)
     assert not fits({**value, "training": {"steps": -1}}, schema, schema)
 

@@ -29,6 +29,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "review": (_SHARE, "Look at frames of a release; its card says what was seen."),
     "verify": (_SHARE, "Check that an output and its privacy card still agree."),
     "train": (_TRAIN, "Train a model under a privacy plan."),
+    "tune": (_TRAIN, "The best of several trainings; epsilon covers the choice."),
     "account": (_TRAIN, "Epsilon, noise or what a paper's setting really gives."),
     "predict": (_TRAIN, "Draw the skeletons that a trained pose model finds."),
     "audit": (_JUDGE, "Attack a promise or an output, and show what it got."),

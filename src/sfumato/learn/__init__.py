@@ -31,6 +31,7 @@ from sfumato.learn.config._job import (
 )
 from sfumato.learn.config._pose_job import read_skeleton_finder
 from sfumato.learn.config._schema import ConfigError, TrainConfig, parse_config, read_config
+from sfumato.learn.config._tune_job import Tuning, make_tuning, run_tuning
 from sfumato.learn.engine._clipped import clipped_gradient
 from sfumato.learn.engine._probe import RouteChoice, route_of
 from sfumato.learn.engine._sampling import OwnersError
@@ -72,8 +73,8 @@ __all__ = [
     "PublicView", "ReducedLossError", "Route", "RouteChoice", "Run", "Schedule", "Scores",
     "Sgd", "SkeletonFinder", "Speed", "SpeedError", "SpendHook", "StartingWeights",
     "StartingWeightsError", "Subspace", "TrainConfig", "TrainingError", "TrainingMethod",
-    "TrainingPreset", "VideoClips", "ViewError", "as_records", "blanked", "clipped_gradient", "cross_entropy",
-    "describe", "format_plan", "init_distributed", "keep_freed_memory", "make_job",
+    "TrainingPreset", "Tuning", "VideoClips", "ViewError", "as_records", "blanked", "clipped_gradient", "cross_entropy",
+    "describe", "format_plan", "init_distributed", "keep_freed_memory", "make_job", "make_tuning",
     "parse_config", "plan_for", "read_config", "read_skeleton_finder", "route_of", "run_job",
-    "save_model", "train",
+    "run_tuning", "save_model", "train",
 ]  # fmt: skip

@@ -29,6 +29,7 @@ from sfumato.privacy._discrete import (
 )
 from sfumato.privacy._events import (
     ApproximateRelease,
+    BestOf,
     Bounds,
     Composed,
     Event,
@@ -104,6 +105,7 @@ __all__ = [
     "SEEDED",
     "AccountingError",
     "ApproximateRelease",
+    "BestOf",
     "Bounds",
     "Card",
     "CardError",

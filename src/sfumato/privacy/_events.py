@@ -246,6 +246,45 @@ class Group(Event):
         return self.size * self.event.sensitivity(relation)
 
 
+@dataclass(frozen=True)
+class BestOf(Event):
+    """``event`` run a random number of times on the same units, and only the best run shown.
+
+    The number of runs is drawn from the truncated negative binomial distribution of Papernot and
+    Steinke (2022) with ``shape`` eta and ``gamma``, in secret and before the first run; which run is
+    best must follow from what the runs give out alone. Shape 0 is the logarithmic distribution,
+    shape 1 the geometric one.
+    """
+
+    event: Event
+    gamma: float
+    shape: float
+    name: ClassVar[str] = "best-of"
+
+    def __post_init__(self) -> None:
+        _set_probability(self, "gamma")
+        shape = plain_number(self.shape)
+        if not 0 <= shape <= 100:
+            raise EventError(
+                f"Expected shape of a best-of event from 0 to 100, got {self.shape!r}."
+            )
+        object.__setattr__(self, "shape", shape)
+        if self.gamma >= 1:
+            raise EventError("Expected gamma of a best-of event below 1, got 1: that is one run.")
+        _check_is_event(self.name, self.event)
+
+    @property
+    def expected_runs(self) -> float:
+        """The mean of the number of runs (Papernot and Steinke 2022, Definition 1)."""
+        if self.shape == 0:
+            return (1 / self.gamma - 1) / math.log(1 / self.gamma)
+        return (
+            self.shape
+            * (1 - self.gamma)
+            / (self.gamma * -math.expm1(self.shape * math.log(self.gamma)))
+        )
+
+
 _EVENTS: dict[str, type[Event]] = {
     kind.name: kind
     for kind in (
@@ -260,6 +299,7 @@ _EVENTS: dict[str, type[Event]] = {
         SelfComposed,
         Composed,
         Group,
+        BestOf,
     )
 }
 
@@ -351,7 +391,7 @@ def sampling_of(event: Event) -> str:
             return "one Poisson batch for both streams"
         case PoissonSampled():
             return "Poisson sampling"
-        case SelfComposed() | Group():
+        case SelfComposed() | Group() | BestOf():
             return sampling_of(event.event)
         case Composed():
             return " and ".join(dict.fromkeys(sampling_of(each) for each in event.events))

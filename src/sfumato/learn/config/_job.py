@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -81,6 +81,11 @@ class Job:
 
 def make_job(config: TrainConfig) -> Job:
     """Decide what was left open, strictly; reads nothing private."""
+    if config.tune is not None:
+        raise ConfigError(
+            "Expected a file without the section tune for one training, got one with it: choose "
+            "settings with sfumato tune."
+        )
     chosen: list[str] = []
     settings = config.training
     records = unit_count(config)
@@ -179,7 +184,7 @@ def run_job(
         )  # fmt: skip
     if not team.is_rank_zero:
         return run, None
-    return run, _write(job, run, time.monotonic() - start, counted)
+    return run, write_run(job, run, time.monotonic() - start, counted)
 
 
 @contextmanager
@@ -227,7 +232,8 @@ def _scalars(shown: Progress, plan: Plan, *, private: bool) -> dict[str, float]:
     return {tag: value for tag, value in found.items() if value is not None}
 
 
-def _write(job: Job, run: Run, seconds: float, counted: dict[str, str]) -> Path:
+def write_run(job: Job, run: Run, seconds: float, more: Mapping[str, Any]) -> Path:
+    """Model, card, history and settings of a finished run; ``more`` stands among the card's settings."""
     folder = job.folder
     target = folder / MODEL
     # it names the folders of private recordings
@@ -243,7 +249,7 @@ def _write(job: Job, run: Run, seconds: float, counted: dict[str, str]) -> Path:
             "trainable": config.model.trainable, "optimizer": config.training.optimizer,
             "private_loss": config.private_loss,
             **({} if config.pose is None else {"record": job.record}),
-            **counted,
+            **more,
         },
         temporary_files=("checkpoints and, with a frozen trunk, a cache of features (mode 0600)",),
         force=True,

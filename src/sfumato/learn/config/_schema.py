@@ -147,6 +147,17 @@ class SpeedConfig(Settings):
     keep_cache: bool = False
 
 
+class TuneConfig(Settings):
+    """Settings to choose among, by name, and how many trials to expect (``sfumato tune``)."""
+
+    choices: Annotated[
+        dict[str, Annotated[list[Any], Field(min_length=1, max_length=1000)]], Field(min_length=1)
+    ]
+    trials: Annotated[float, Field(ge=1.1, le=10**4)] = 8.0
+    # of the number of trials: the logarithmic one costs less, the geometric one varies less
+    distribution: Literal["logarithmic", "geometric"] = "logarithmic"
+
+
 class TrainConfig(Settings):
     """The whole file."""
 
@@ -163,6 +174,7 @@ class TrainConfig(Settings):
     privacy: PrivacyConfig = PrivacyConfig()
     training: TrainingConfig = TrainingConfig()
     speed: SpeedConfig = SpeedConfig()
+    tune: TuneConfig | None = None
     shared_records: Literal["refuse", "drop"] = "refuse"
     operator_log: Path | None = None
     # the loss on private records: nowhere, on the progress bar, or there and in TensorBoard's files

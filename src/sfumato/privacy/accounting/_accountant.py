@@ -2,7 +2,7 @@
 
 | accountant | what it is | when |
 | --- | --- | --- |
-| ``pld`` | privacy loss distributions, rounded pessimistically; exact closed forms where they exist | the default |
+| ``pld`` | privacy loss distributions, rounded pessimistically; exact closed forms where they exist; ``rdp`` where a best run was chosen | the default |
 | ``rdp`` | Renyi divergences at dense orders to 1024 | cross-check; never below ``pld`` |
 | ``analytic-gaussian`` | Balle and Wang's exact curve | Gaussian releases only |
 
@@ -30,10 +30,16 @@ from sfumato.privacy.accounting._gaussian import (
 )
 from sfumato.privacy.accounting._losses import GridTooFineError
 from sfumato.privacy.accounting._pld import LossCurve, chernoff_delta, compose
-from sfumato.privacy.accounting._rdp import DENSE_ORDERS, SPARSE_ORDERS, epsilon_by_rdp
+from sfumato.privacy.accounting._rdp import (
+    DENSE_ORDERS,
+    SPARSE_ORDERS,
+    delta_by_rdp,
+    epsilon_by_rdp,
+)
 from sfumato.privacy.accounting._terms import (
     AccountingError,
     AtomicTerm,
+    BestOfTerm,
     GaussianTerm,
     LaplaceTerm,
     SampledTerm,
@@ -107,7 +113,7 @@ def gdp_mu(event: Event, delta: float, relation: Relation | str) -> float:
         return implied
     first = _epsilon(event, delta, Relation.parse(relation), "pld")
     largest = mu_of_gaussian(first, delta)
-    on_grid = delta >= LEAST_DELTA and not _is_known_participation(terms)
+    on_grid = delta >= LEAST_DELTA and not (_is_known_participation(terms) or _has_choice(terms))
     for step in np.geomspace(delta, max(delta, 0.3), 8)[1:]:
         if on_grid:
             # one grid for all: coarser than an exact answer may need, hence never below it
@@ -185,6 +191,8 @@ def epsilon_by_pld(terms: Terms, delta: float) -> float:
     """The epsilon of composed terms, by a closed form if there is one and on a grid otherwise."""
     if _only_gaussian(terms):
         return epsilon_of_gaussian(delta, _gaussian_mu(terms))
+    if _has_choice(terms):
+        return epsilon_by_rdp(terms, delta, DENSE_ORDERS)
     if _is_known_participation(terms):
         return _epsilon_of_known_participation(terms, delta)
     rough = _rough(terms, delta)
@@ -296,7 +304,7 @@ def _composed(
 def _delta(terms: Terms, epsilon: float) -> float:
     if not terms or epsilon >= pure_epsilon(terms):
         return 0.0
-    if _only_gaussian(terms) or _is_known_participation(terms):
+    if _only_gaussian(terms) or _is_known_participation(terms) or _has_choice(terms):
         return _delta_curve(terms, LEAST_DELTA)(epsilon)
     interval = _usual_interval(terms)
     for _ in range(_MOST_WIDENINGS):
@@ -320,6 +328,8 @@ def _delta_curve(terms: Terms, delta: float, at: float | None = None) -> Callabl
     """delta as a function of epsilon: an upper bound everywhere, sharpest at ``delta`` (see ``compose``)."""
     if _only_gaussian(terms):
         return lambda epsilon: delta_of_gaussian(epsilon, _gaussian_mu(terms))
+    if _has_choice(terms):
+        return lambda epsilon: delta_by_rdp(terms, epsilon)
     if _is_known_participation(terms):
         return lambda epsilon: _delta_of_known_participation(terms, epsilon, delta * _COUNT_SHARE)
     spare = slack(terms)
@@ -341,6 +351,11 @@ def _gaussian_mu(terms: Terms) -> float:
     term = terms[0][0]
     assert isinstance(term, GaussianTerm)
     return term.mu
+
+
+def _has_choice(terms: Terms) -> bool:
+    """Whether the best of several runs was chosen: only Renyi divergences bound that."""
+    return any(isinstance(term, BestOfTerm) for term, _ in terms)
 
 
 def _is_known_participation(terms: Terms) -> bool:

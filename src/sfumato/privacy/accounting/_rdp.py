@@ -8,6 +8,11 @@ should read (Mironov, Talwar, Zhang 2019), for integer alpha >= 2:
 All other sampled pairs, and fractional orders, are integrated numerically: the integrand is analytic
 and decays like a Gaussian, so the trapezoidal rule converges geometrically.
 Conversion to (epsilon, delta): Balle et al. 2020 (Theorem 2 of the paper).
+
+The best of a random number of runs: Papernot and Steinke 2022, Theorem 2. If a run has divergence
+eps(alpha) at every order, the best of K ~ D(eta, gamma) runs has at most
+
+    eps(alpha) + (1 + eta) min_b ((1 - 1/b) eps(b) + log(1/gamma) / b) + log E[K] / (alpha - 1).
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from scipy.special import gammaln
 
 from sfumato.privacy.accounting._terms import (
     AtomicTerm,
+    BestOfTerm,
     GaussianTerm,
     LaplaceTerm,
     SampledTerm,
@@ -60,10 +66,28 @@ def epsilon_by_rdp(terms: Terms, delta: float, orders: Array = DENSE_ORDERS) -> 
     )
     if delta <= 0:
         return math.inf
+    return best_epsilon(_total(terms, orders), orders, delta) + spare
+
+
+def delta_by_rdp(terms: Terms, epsilon: float, orders: Array = DENSE_ORDERS) -> float:
+    """The best delta over ``orders``: the same conversion, solved for delta."""
+    spare = slack(terms)
+    lost = math.fsum(count * term.delta for term, count in terms if isinstance(term, AtomicTerm))
+    divergence = _total(terms, orders)
+    with np.errstate(over="ignore", invalid="ignore"):
+        logs = (orders - 1) * (divergence - epsilon + spare + np.log1p(-1 / orders)) - np.log(
+            orders
+        )
+    logs = logs[np.isfinite(logs)]
+    found = math.exp(min(0.0, float(logs.min()))) if logs.size else 1.0
+    return min(1.0, found * (1 + 1e-12) + spare + lost)
+
+
+def _total(terms: Terms, orders: Array) -> Array:
     total = np.zeros(orders.size)
     for term, count in terms:
         total += count * _divergence(term, orders)
-    return best_epsilon(total, orders, delta) + spare
+    return total
 
 
 def best_epsilon(divergence: Array, orders: Array, delta: float) -> float:
@@ -88,6 +112,17 @@ def _divergence(term: Term, orders: Array) -> Array:
             return _known_participants(term, orders)
         case SampledTerm():
             return _sampled(term, orders)
+        case BestOfTerm():
+            return _best_of(term, orders)
+
+
+def _best_of(term: BestOfTerm, orders: Array) -> Array:
+    run = _total(term.runs, orders)
+    with np.errstate(invalid="ignore"):
+        choice = (1 - 1 / orders) * run + math.log(1 / term.gamma) / orders
+    paid = (1 + term.shape) * float(np.nanmin(choice))
+    # roundings are repaid, so that the value stays an upper bound
+    return np.asarray((run + paid + math.log(term.expected_runs) / (orders - 1)) * (1 + 1e-12))
 
 
 def _pure_laplace(epsilon: float, orders: Array) -> Array:

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from sfumato.errors import SfumatoError
 from sfumato.privacy._events import (
     ApproximateRelease,
+    BestOf,
     Composed,
     Event,
     ExponentialChoice,
@@ -100,15 +101,29 @@ class SharedTerm:
     group: int
 
 
-Term = GaussianTerm | LaplaceTerm | AtomicTerm | SampledTerm | SharedTerm
+@dataclass(frozen=True)
+class BestOfTerm:
+    """The best of a random number of runs of these terms, known by its Renyi divergences only."""
+
+    runs: Terms
+    gamma: float
+    shape: float
+    expected_runs: float
+
+
+Term = GaussianTerm | LaplaceTerm | AtomicTerm | SampledTerm | SharedTerm | BestOfTerm
 Terms = tuple[tuple[Term, int], ...]
 
 
 def terms_of(event: Event, relation: Relation) -> Terms:
     """The terms of ``event`` with their multiplicities, all Gaussian releases merged into one."""
     check_known(event)
+    return _terms_of(event, Relation.parse(relation), 1)
+
+
+def _terms_of(event: Event, relation: Relation, group: int) -> Terms:
     found: Counter[Term] = Counter()
-    _collect(event, Relation.parse(relation), 1, 1, found)
+    _collect(event, relation, 1, group, found)
     for term, times in found.items():
         _check_size(term, times)
     square = math.fsum(
@@ -175,11 +190,28 @@ def _collect(
             found[_pure(group * event.epsilon)] += times
         case ApproximateRelease():
             found[_approximate(event, group)] += times
+        case BestOf():
+            found[_best_of(event, relation, group)] += times
+
+
+def _best_of(event: BestOf, relation: Relation, group: int) -> BestOfTerm:
+    runs = _terms_of(event.event, relation, group)
+    approximate = any(isinstance(term, AtomicTerm) and term.delta > 0 for term, _ in runs)
+    nested = any(isinstance(term, BestOfTerm) for term, _ in runs)
+    if approximate or nested or slack(runs) > 0:
+        raise AccountingError(
+            "Expected runs whose Renyi divergences are known, to choose the best of them, got a release "
+            "known by (epsilon, delta) only, a choice among choices, or a large group: no bound is "
+            "proven for it."
+        )
+    return BestOfTerm(runs, event.gamma, event.shape, event.expected_runs)
 
 
 def _check_size(term: Term, times: int) -> None:
     """Refuse noise that is next to nothing beside what a unit moves, and endless repetition."""
     match term:
+        case BestOfTerm():
+            epsilon = 0.0  # its runs were looked at when they were collected
         case SampledTerm():
             epsilon = (term.group / term.sigma) ** 2
         case SharedTerm():
