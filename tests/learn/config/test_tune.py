@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from sfumato.cli.tune import app
 from sfumato.learn import (
     ConfigError,
     StartingWeights,
