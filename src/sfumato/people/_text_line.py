@@ -29,7 +29,11 @@ class TextLine:
 
     @classmethod
     def around(
-        cls, centre: tuple[float, float], size: tuple[float, float], angle: float, score: float = 1.0
+        cls,
+        centre: tuple[float, float],
+        size: tuple[float, float],
+        angle: float,
+        score: float = 1.0,
     ) -> TextLine:
         """As OpenCV describes a turned rectangle: centre, width and height, degrees."""
         return cls(np.asarray(cv2.boxPoints((centre, size, angle)), np.float32), score)

@@ -40,7 +40,10 @@ class GreenText:
         rows, columns = np.nonzero(is_green(image))
         if self.blind >= 0 or not len(rows):
             return []
-        centre = float(columns.min() + columns.max() + 1) / 2, float(rows.min() + rows.max() + 1) / 2
+        centre = (
+            float(columns.min() + columns.max() + 1) / 2,
+            float(rows.min() + rows.max() + 1) / 2,
+        )
         size = float(np.ptp(columns) + 3), float(np.ptp(rows) + 3)
         return [people.TextLine.around(centre, size, 0)]
 

@@ -65,7 +65,9 @@ class PpOcr:
     def text_map(self, picture: Image) -> Floats:
         """For every pixel of an RGB picture (sides multiples of 32), how likely it is text."""
         normal = (picture[:, :, ::-1].astype(np.float32) / 255 - _MEAN) / _SPREAD
-        found = self._runtime().run(None, {"x": np.ascontiguousarray(normal.transpose(2, 0, 1)[None])})
+        found = self._runtime().run(
+            None, {"x": np.ascontiguousarray(normal.transpose(2, 0, 1)[None])}
+        )
         return np.asarray(found[0][0, 0], np.float32)
 
     def _runtime(self) -> Any:

@@ -88,7 +88,9 @@ class DetectionLog:
         counts = (_UNKNOWN if each is None else len(each) for each in (boxes, faces))
         by_hand = place.by_hand, place.open_heads, place.open_bodies
         flags = place.blank, place.square, place.as_it_is
-        self._file.write(_HEAD.pack(mark, *flags, *counts, *map(len, by_hand), len(place.text), len(mask)))
+        self._file.write(
+            _HEAD.pack(mark, *flags, *counts, *map(len, by_hand), len(place.text), len(mask))
+        )
         for box in (*(boxes or ()), *(faces or ()), *chain(*by_hand)):
             self._file.write(_BOX.pack(box.x0, box.y0, box.x1, box.y1, box.score))
         for line in place.text:

@@ -32,9 +32,7 @@ def text_left(
                 continue
             there = [line.box for line in detector.detect(original)]
             left = [
-                line
-                for line in found
-                if sum(box.covers(line.box) for box in there) >= _SAME_TEXT
+                line for line in found if sum(box.covers(line.box) for box in there) >= _SAME_TEXT
             ]
             if left:
                 yield number, left
