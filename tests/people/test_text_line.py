@@ -41,7 +41,14 @@ def test_dense_lines_are_a_page_and_covered_whole() -> None:
     assert whole[40:115, 62:138].all()
 
 
-@pytest.mark.parametrize("lines", [page(3, 15), page(6, 32), []])
+def words_of_all_sizes() -> list[TextLine]:
+    """Six large and small words that fill much of a picture, as captions and badges do."""
+    places = [(60, 30, 100, 40), (180, 40, 70, 16), (70, 90, 90, 30), (190, 80, 60, 12),
+              (60, 140, 100, 44), (180, 130, 80, 22)]  # fmt: skip
+    return [TextLine.around((x, y), (w, h), 5 * n) for n, (x, y, w, h) in enumerate(places)]
+
+
+@pytest.mark.parametrize("lines", [page(3, 15), page(6, 32), words_of_all_sizes(), []])
 def test_few_or_scattered_lines_are_no_page(lines: list[TextLine]) -> None:
     assert len(with_pages(lines)) == len(lines)
 

@@ -18,6 +18,7 @@ Mask = npt.NDArray[np.bool_]
 SURE = 0.6  # a line with this score needs no second sighting
 # what makes a page or a screen: so many lines, so near to each other, in so large a part of it
 _PAGE_LINES, _PAGE_GAP, _PAGE_FILLED = 4, 1.6, 0.35
+_PAGE_ALIKE, _PAGE_PARALLEL = 1.8, 0.97  # heights, and the cosine between two lines
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +50,13 @@ class TextLine:
         a = float(np.linalg.norm(self.corners[1] - self.corners[0]))
         b = float(np.linalg.norm(self.corners[2] - self.corners[1]))
         return min(a, b), max(a, b)
+
+    @property
+    def direction(self) -> Corners:
+        """In which the text runs, forth or back; of length 1."""
+        a, b = self.corners[1] - self.corners[0], self.corners[2] - self.corners[1]
+        longer = max(a, b, key=lambda side: float(np.linalg.norm(side)))
+        return np.asarray(longer / max(float(np.linalg.norm(longer)), 1e-6), np.float32)
 
     def sure(self) -> TextLine:
         """The same line, confirmed by another sighting."""
@@ -106,12 +114,11 @@ def with_pages(lines: Sequence[TextLine]) -> list[TextLine]:
 
 
 def _neighbours(lines: Sequence[TextLine]) -> list[list[TextLine]]:
-    """Groups of lines that lie within about a line's height of each other."""
-    reach = [line.box.grow(*2 * (_PAGE_GAP * line.sides[0] / 2,)) for line in lines]
+    """Groups of lines that are written like those of one page."""
     group = list(range(len(lines)))
     for i in range(len(lines)):
         for j in range(i):
-            if group[i] != group[j] and _touch(reach[i], reach[j]) and _alike(lines[i], lines[j]):
+            if group[i] != group[j] and _on_one_page(lines[i], lines[j]):
                 group = [group[i] if one == group[j] else one for one in group]
     return [
         [line for line, one in zip(lines, group, strict=True) if one == number]
@@ -119,10 +126,13 @@ def _neighbours(lines: Sequence[TextLine]) -> list[list[TextLine]]:
     ]
 
 
-def _touch(a: Box, b: Box) -> bool:
-    return a.x0 < b.x1 and b.x0 < a.x1 and a.y0 < b.y1 and b.y0 < a.y1
-
-
-def _alike(a: TextLine, b: TextLine) -> bool:
-    small, large = sorted((a.sides[0], b.sides[0]))
-    return large <= 3 * small
+def _on_one_page(a: TextLine, b: TextLine) -> bool:
+    """As high, in the same direction, and next to each other: below, or side by side."""
+    low, high = sorted((a.sides[0], b.sides[0]))
+    along = a.direction
+    if high > _PAGE_ALIKE * low or abs(float(along @ b.direction)) < _PAGE_PARALLEL:
+        return False
+    apart = b.corners.mean(axis=0) - a.corners.mean(axis=0)
+    beside = abs(float(along @ apart)) - (a.sides[1] + b.sides[1]) / 2
+    below = abs(float(along[0] * apart[1] - along[1] * apart[0]))
+    return beside <= _PAGE_GAP * high and below <= _PAGE_GAP * high
