@@ -1,4 +1,4 @@
-"""Mistakes in finding people and in bringing the models for it (301-312)."""
+"""Mistakes in finding people and in bringing the models for it (301-343)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ _GRAPHS = "tests/people/detect/test_graph_models.py"
 _TRACKS = "tests/people/track/test_tracks.py"
 _ANATOMY = "tests/people/test_anatomy.py"
 _SIGHTINGS = "tests/people/detect/test_sightings.py"
+_TEXT_STREAM = "tests/people/track/test_text_stream.py"
+_TEXT = "tests/protect/hide/test_text.py"
 _OPEN = "tests/protect/hide/test_open_people.py"
 
 MUTANTS = (
@@ -150,5 +152,47 @@ MUTANTS = (
             ),
         ),
         (f"{_OPEN}::test_only_what_looks_as_before_is_open",),
+    ),
+    Mutant(
+        "340",
+        "text: what is lost for one look is open there",
+        (Patch("people/track/_text_stream.py", "_HELD, _BACK = 3, 2", "_HELD, _BACK = 0, 0"),),
+        (f"{_TEXT_STREAM}::test_a_word_is_covered_on_every_frame",),
+    ),
+    Mutant(
+        "341",
+        "text: a line that is lost stays where it was first seen",
+        (
+            Patch(
+                "people/track/_text_stream.py",
+                "return moved.grown(_MARGIN * line.sides[0]) if start != end else line",
+                "return line",
+            ),
+        ),
+        (f"{_TEXT_STREAM}::test_a_word_is_covered_on_every_frame",),
+    ),
+    Mutant(
+        "342",
+        "text: the finished file is not looked at again",
+        (
+            Patch(
+                "protect/hide/_hiding.py",
+                "return self.check is not None and self.region.covers_text",
+                "return False",
+            ),
+        ),
+        (f"{_TEXT}::test_what_the_search_missed_is_covered_after_the_second_look",),
+    ),
+    Mutant(
+        "343",
+        "text: covered with its own colours",
+        (
+            Patch(
+                "protect/hide/_hiding.py",
+                "part[drawn] = part.reshape(-1, 3).mean(axis=0).astype(np.uint8)",
+                "part[drawn] = part[drawn] // 2",
+            ),
+        ),
+        (f"{_TEXT}::test_text_becomes_one_colour_on_every_frame_and_the_rest_stays",),
     ),
 )

@@ -67,6 +67,22 @@ def pytest_runtest_setup() -> None:
     torch.manual_seed(int(_SEED or 0))
 
 
+class NoText:
+    """Finds no text: most tests are about people, and need no network and no model for letters."""
+
+    name, device, at_once = "no text", "test", True
+
+    def detect(self, image: object) -> list[object]:
+        return []
+
+
+@pytest.fixture(autouse=True)
+def no_text(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text is looked for by tests that are marked ``text``, and by processes of their own."""
+    if "text" not in request.keywords:
+        monkeypatch.setattr("sfumato.people.text_detector", NoText)
+
+
 @pytest.fixture
 def double_precision() -> Iterator[None]:
     """Models and tensors made by the test are float64: an oracle must not be a matter of rounding.

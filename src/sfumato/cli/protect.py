@@ -54,7 +54,7 @@ def protect(
         rich_help_panel=PROMISE,
     ),
     region: str | None = typer.Option(
-        None, help="faces, people, background, or a mask file.", rich_help_panel=WHERE
+        None, help="faces, people, background, text, or a mask file.", rich_help_panel=WHERE
     ),
     detector: str | None = typer.Option(
         None,
@@ -66,6 +66,12 @@ def protect(
     ),
     import_boxes: Path | None = typer.Option(
         None, help="Boxes or masks to use (COCO JSON).", rich_help_panel=WHERE
+    ),
+    keep_text: bool | None = typer.Option(
+        None,
+        "--keep-text",
+        help="Leave captions, badges, plates and screens readable.",
+        rich_help_panel=WHERE,
     ),
     cover: list[str] | None = typer.Option(
         None,
@@ -202,7 +208,7 @@ def protect(
     if method is not None and releases.works_on_datasets(method):
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
                   preview, pairs, unit, delta, quality, workers, public_mask, cover, leave_open,
-                  start, end]  # fmt: skip
+                  start, end, keep_text]  # fmt: skip
         _attributes(
             source, target, method, private, useful, donors_are, donors, donors_from, fit_on, state,
             settings=_settings(settings or [], epsilon=epsilon), seed=seed, force=force,
@@ -238,6 +244,7 @@ def protect(
             on_miss=on_miss,
             public_mask=public_mask,
             import_boxes=None if import_boxes is None else str(import_boxes),
+            keep_text=keep_text,
             cover=cover or None,
             leave_open=leave_open or None,
             start=None if start is None else releases.seconds_of(start),

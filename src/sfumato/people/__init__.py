@@ -29,6 +29,7 @@ from sfumato.people._person import (
     by_hand,
     ellipse,
 )
+from sfumato.people._text_line import TextLine, text_mask
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._protocols import (
     FaceDetector,
@@ -38,6 +39,7 @@ from sfumato.people.detect._protocols import (
     PersonSegmenter,
     Pose,
     PoseEstimator,
+    TextDetector,
 )
 from sfumato.people.detect._registry import (
     detectors,
@@ -47,6 +49,7 @@ from sfumato.people.detect._registry import (
     person_detector,
     person_segmenter,
     pose_estimator,
+    text_detector,
 )
 from sfumato.people.detect._search import search
 from sfumato.people.detect._sightings import Look, Sighting
@@ -54,12 +57,14 @@ from sfumato.people.track._find import EVERY, LOOKAHEAD, PeopleStream, find, hel
 from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, place_of_pose, poses
 from sfumato.people.track._status import (
     NOT_COVERED,
+    TEXT,
     DetectorStatus,
     DoubtfulSpan,
     OnMiss,
     Review,
     runtime_packages,
 )
+from sfumato.people.track._text_stream import TextStream, find_text, text_lookahead
 from sfumato.people.track._tracks import MissedPersonError
 
 __all__ = [
@@ -70,6 +75,7 @@ __all__ = [
     "LEFT_OPEN",
     "LOOKAHEAD",
     "NOT_COVERED",
+    "TEXT",
     "Box",
     "CocoAnnotations",
     "CocoWriter",
@@ -93,6 +99,9 @@ __all__ = [
     "PoseStream",
     "Review",
     "Sighting",
+    "TextDetector",
+    "TextLine",
+    "TextStream",
     "TrackedPoses",
     "box_mask",
     "by_hand",
@@ -105,6 +114,7 @@ __all__ = [
     "face_detector",
     "face_embedder",
     "find",
+    "find_text",
     "held_back",
     "hull",
     "iou",
@@ -119,6 +129,9 @@ __all__ = [
     "runtime_packages",
     "search",
     "suppress",
+    "text_detector",
+    "text_lookahead",
+    "text_mask",
     "threads",
     "unite",
     "with_legend",

@@ -100,7 +100,7 @@ class Limited(Method):
 
         for made in self.inner.transform(originals(), shape):
             frame, place = waiting.popleft()
-            shown = np.where(place.mask[..., None], made.image, frame.image)
+            shown = np.where(place.covered()[..., None], made.image, frame.image)
             if place.blank:
                 shown = np.full_like(frame.image, BLANK)
             yield replace(frame, image=shown)

@@ -52,6 +52,7 @@ REGION_SETTINGS = (
     "every",
     "import_boxes",
     "public_mask",
+    "keep_text",
     *BY_HAND,
 )
 
@@ -218,7 +219,7 @@ def _limited(name: str, own: dict[str, Any], limits: dict[str, Any]) -> Method:
     if "region" not in limits:
         raise ProtectError(
             f"The method {name} works on the whole picture, so the setting {next(iter(limits))!r} "
-            "needs a region: faces, people, background or a mask file."
+            "needs a region: faces, people, background, text or a mask file."
         )
     # the same types and bounds as for methods that work on regions anyway
     limits = checked(Hiding.settings_schema(), limits, f"the method {name}", ProtectError)

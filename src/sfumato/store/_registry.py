@@ -135,6 +135,10 @@ _MEDIAPIPE_POSE = Archive(
     "@mediapipe/pose", "0.5.1675469404", "npm", 40985403,
     "8bb349a7b3a3ba699df23be804ddd3b3eab810b50b15406894be257859388a84",
 )
+_RAPIDOCR = Archive(
+    "rapidocr", "3.10.0", "wheel", 27288134,
+    "2fc34e26cd0f48514804a94f8832283039c7334076bff60768b1fed9ad068050",
+)
 _CC0 = "CC0-1.0"
 _APACHE = "Apache-2.0"
 _ENTRIES = (
@@ -221,6 +225,11 @@ _ENTRIES = (
         "blazepose-heavy", _MEDIAPIPE_POSE, "package/pose_landmark_heavy.tflite", 27709200,
         "59e42d71bcd44cbdbabc419f0ff76686595fd265419566bd4009ef703ea8e1fe", _APACHE,
         "33 landmarks of one person: slower and better than pose-landmark-full",
+    ),
+    ModelEntry(
+        "pp-ocr-text", _RAPIDOCR, "rapidocr/models/PP-OCRv6_det_small.onnx", 9929594,
+        "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f", _APACHE,
+        "where text is, at any angle",
     ),
 )
 # fmt: on

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sfumato.media import Image
 from sfumato.people._boxes import Box
+from sfumato.people._text_line import TextLine
 
 Mask = npt.NDArray[np.bool_]
 Points = npt.NDArray[np.float32]
@@ -101,6 +102,16 @@ class PoseEstimator(Protocol):
     def estimate(
         self, image: Image, previous: tuple[Pose, ...] = (), search: bool = True
     ) -> tuple[Pose, ...]: ...
+
+
+@runtime_checkable
+class TextDetector(Protocol):
+    """Finds lines of text in one picture."""
+
+    name: str
+    device: str
+
+    def detect(self, image: Image) -> list[TextLine]: ...
 
 
 @runtime_checkable

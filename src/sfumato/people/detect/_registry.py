@@ -1,7 +1,7 @@
 """Detectors by name, united by ``+``, with plug-ins by entry point.
 
 A plug-in package declares, in the group ``sfumato.detectors``, a name such as ``faces.mine`` (or
-``people.``, ``masks.``, ``poses.``, ``identity.``) that points to a callable; called with
+``people.``, ``masks.``, ``poses.``, ``identity.``, ``text.``) that points to a callable; called with
 ``offline=bool`` it returns an object with the methods of the protocol.
 """
 
@@ -20,6 +20,7 @@ from sfumato.people.detect._protocols import (
     PersonDetector,
     PersonSegmenter,
     PoseEstimator,
+    TextDetector,
 )
 
 GROUP = "sfumato.detectors"
@@ -98,6 +99,12 @@ def _dlib(**settings: Any) -> Any:
     return DlibEmbedder(**settings)
 
 
+def _pp_ocr(**settings: Any) -> Any:
+    from sfumato.people.detect._pp_ocr import PpOcr
+
+    return PpOcr(**settings)
+
+
 # Imports wait until a detector is asked for: naming one must not load a runtime.
 _BUNDLED: Mapping[str, Mapping[str, Factory]] = {
     "faces": {
@@ -118,6 +125,7 @@ _BUNDLED: Mapping[str, Mapping[str, Factory]] = {
         "blazepose-heavy": _blazepose("blazepose-heavy"),
     },
     "identity": {"dlib": _dlib},
+    "text": {"pp-ocr": _pp_ocr},
 }
 
 
@@ -207,4 +215,10 @@ def pose_estimator(name: str = "blazepose", *, offline: bool = False) -> PoseEst
 def face_embedder(name: str = "dlib", *, offline: bool = False) -> FaceEmbedder:
     """Face identity by ``dlib`` or a plug-in."""
     made: FaceEmbedder = make("identity", name, FaceEmbedder, offline)
+    return made
+
+
+def text_detector(name: str = "pp-ocr", *, offline: bool = False) -> TextDetector:
+    """Lines of text by ``pp-ocr`` or a plug-in."""
+    made: TextDetector = make("text", name, TextDetector, offline)
     return made

@@ -7,13 +7,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-NOT_COVERED = (
-    "burned-in text and captions",
-    "screens and documents in the picture",
-    "name badges",
-    "licence plates",
-    "tattoos and other marks on the body",
-)
+TEXT = "text in the picture: captions, badges, plates, screens and documents"
+NOT_COVERED = ("screens without text", "tattoos and other marks on the body")
 """Regions for which no detector can be had: privacy cards list them as not covered."""
 
 
@@ -55,7 +50,7 @@ class DetectorStatus:
 
 
 # what runs the bundled detectors: how their devices name it, and the distribution that it is
-_RUNTIMES = {"LiteRT": "ai-edge-litert", "dlib": "dlib-bin"}
+_RUNTIMES = {"LiteRT": "ai-edge-litert", "ONNX Runtime": "onnxruntime", "dlib": "dlib-bin"}
 
 
 def runtime_packages(devices: Iterable[str]) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from sfumato.media import Frame, Image
 from sfumato.protect._method import ProtectError
 from sfumato.protect.hide._region import Place, heads_place
 
-_HEAD, _BOX = struct.Struct("<I???iiIIII"), struct.Struct("<5d")
+_HEAD, _BOX = struct.Struct("<I???iiIIIII"), struct.Struct("<5d")
+_LINE = struct.Struct("<8fd")
 _UNKNOWN = -1
 _SPARSE = 8  # every eighth pixel of every eighth row tells one recording from another
 Faces = tuple[people.Box, ...] | None
@@ -45,6 +46,7 @@ class _Entry:
     by_hand: tuple[people.Box, ...]
     open_heads: tuple[people.Box, ...]
     open_bodies: tuple[people.Box, ...]
+    text: tuple[people.TextLine, ...]
     packed: bytes
 
     def place(self, height: int, width: int) -> Place:
@@ -60,6 +62,7 @@ class _Entry:
             open_heads=self.open_heads,
             open_bodies=self.open_bodies,
             as_it_is=self.as_it_is,
+            text=self.text,
         )
 
 
@@ -85,9 +88,13 @@ class DetectionLog:
         counts = (_UNKNOWN if each is None else len(each) for each in (boxes, faces))
         by_hand = place.by_hand, place.open_heads, place.open_bodies
         flags = place.blank, place.square, place.as_it_is
-        self._file.write(_HEAD.pack(mark, *flags, *counts, *map(len, by_hand), len(mask)))
+        self._file.write(
+            _HEAD.pack(mark, *flags, *counts, *map(len, by_hand), len(place.text), len(mask))
+        )
         for box in (*(boxes or ()), *(faces or ()), *chain(*by_hand)):
             self._file.write(_BOX.pack(box.x0, box.y0, box.x1, box.y1, box.score))
+        for line in place.text:
+            self._file.write(_LINE.pack(*line.corners.ravel(), line.score))
         self._file.write(mask)
         self.frames += 1
 
@@ -122,19 +129,24 @@ class DetectionLog:
         for _ in range(self.frames):
             self._file.seek(place)
             head = _HEAD.unpack(self._file.read(_HEAD.size))
-            mark, blank, square, as_it_is, *counts, length = head
+            mark, blank, square, as_it_is, *counts, lines, length = head
             boxes, faces, by_hand, open_heads, open_bodies = map(self._boxes, counts)
+            text = tuple(self._line() for _ in range(lines))
             packed = self._file.read(length)
             place = self._file.tell()
             yield _Entry(
                 mark, blank, square, as_it_is, boxes, faces,
-                by_hand or (), open_heads or (), open_bodies or (), packed,
+                by_hand or (), open_heads or (), open_bodies or (), text, packed,
             )  # fmt: skip
 
     def _boxes(self, count: int) -> Faces:
         if count == _UNKNOWN:
             return None
         return tuple(people.Box(*_BOX.unpack(self._file.read(_BOX.size))) for _ in range(count))
+
+    def _line(self) -> people.TextLine:
+        *corners, score = _LINE.unpack(self._file.read(_LINE.size))
+        return people.TextLine(np.array(corners, np.float32).reshape(4, 2), score)
 
 
 def _other_recording(number: int) -> ProtectError:

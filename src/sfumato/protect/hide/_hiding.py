@@ -21,7 +21,7 @@ from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
 from sfumato.protect._setting_kinds import OnMissName, OutputCheck
 from sfumato.protect.hide._by_hand import Boxes, ByHand, CoveredBox, Moment, Tracks
 from sfumato.protect.hide._detection_log import DetectionLog
-from sfumato.protect.hide._open_on_purpose import not_on_purpose
+from sfumato.protect.hide._open_on_purpose import not_on_purpose, text_inside
 from sfumato.protect.hide._region import (
     MOST_EVERY,
     Filter,
@@ -32,6 +32,7 @@ from sfumato.protect.hide._region import (
     heads_place,
 )
 from sfumato.protect.hide._residual_faces import credible, faces_left, is_one_of, people_left
+from sfumato.protect.hide._residual_text import TEXT_CHECK_EVERY, text_left
 from sfumato.settings import FileName, Named, Seed
 
 BLANK = np.uint8(128)
@@ -79,6 +80,7 @@ class Hiding(Method):
         start: Moment | None = None,
         end: Moment | None = None,
         cover: Boxes = (),
+        keep_text: bool = False,
         check: OutputCheck = CHECK_DETECTOR,
         seed: Seed | None = None,
     ) -> None:
@@ -94,12 +96,14 @@ class Hiding(Method):
                 import_boxes,
                 public_mask,
                 ByHand(frozenset(leave_open), start, end, tuple(map(CoveredBox.of, cover))),
+                keep_text,
             )
         )
         self.watchers = self.region.watchers
         self.check = check or None
         self.detection_log = DetectionLog()
         self._left: dict[int, list[people.Box]] = {}
+        self._left_text: dict[int, list[people.TextLine]] = {}
         self._known = False
 
     @property
@@ -171,7 +175,13 @@ class Hiding(Method):
                     _fill(shown, filled)
                     if second is not None and not place.as_it_is:
                         _fill_residual_faces(shown, frame.image, place, second, filled)
+                    _fill_text(shown, (*place.text, *self._text_again(frame, number)))
                 yield replace(frame, image=shown)
+
+    def _text_again(self, frame: Frame, number: int) -> list[people.TextLine]:
+        """Around text that the check found, every frame is looked at."""
+        left = self._left_text.get(number, [])
+        return [*left, *people.text_detector().detect(frame.image)] if left else []
 
     def reuse_detections(self, log: DetectionLog) -> None:
         """Cover what another method found in the same recording, instead of searching it again.
@@ -179,7 +189,8 @@ class Hiding(Method):
         Its ``log`` is complete when its stream is exhausted. Faces are taken from one that found
         people, for beside them it found the faces.
         """
-        self.detection_log, self._known, self._left = log, True, {}
+        self.detection_log, self._known = log, True
+        self._left, self._left_text = {}, {}
 
     def places(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
         """The frames of the recording that was searched last, with what is covered on them."""
@@ -197,9 +208,9 @@ class Hiding(Method):
         if known:
             yield from self.places(frames)
             return
-        self.detection_log, self._left = DetectionLog(), {}
+        self.detection_log, self._left, self._left_text = DetectionLog(), {}, {}
         for frame, place in self.region.find(frames):
-            if self._checked:
+            if self._checked or self._checks_text:
                 self.detection_log.add(frame.image, place)
             yield frame, place
 
@@ -213,16 +224,41 @@ class Hiding(Method):
             open_heads=place.open_heads,
             open_bodies=place.open_bodies,
             as_it_is=place.as_it_is,
+            text=place.text,
         )
 
     @property
     def _checked(self) -> bool:
         return self.check is not None and self.region.kind in {"faces", "people"}
 
+    @property
+    def _checks_text(self) -> bool:
+        return self.check is not None and self.region.covers_text
+
     def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
-        """Search the output for residual faces with the second detector; raise if it finds one."""
-        if not self._checked:
+        """Search the output for faces and people with other detectors, and for text once more."""
+        if self._checked:
+            self._check_people(source, made, tolerant)
+        if self._checks_text:
+            self._check_text(source, made, tolerant)
+
+    def _check_text(self, source: Path, made: Path, tolerant: bool) -> None:
+        left = list(text_left(source, made, detector=people.text_detector(), tolerant=tolerant))
+        if self.region.by_hand:
+            left = text_inside(self.detection_log.open_places(), left)
+        if not left:
             return
+        self._known = True
+        for number, lines in left:
+            for near in range(number - TEXT_CHECK_EVERY, number + TEXT_CHECK_EVERY + 1):
+                self._left_text.setdefault(near, []).extend(lines)
+        raise StillVisibleError(
+            f"Expected no text of the original to be left, but on frame {left[0][0]} some still reads "
+            "as it did: cover it by hand (--cover), or leave text open on purpose (--keep-text). "
+            "Nothing was released."
+        )
+
+    def _check_people(self, source: Path, made: Path, tolerant: bool) -> None:
         first = self.region.detector if self.region.kind == "faces" else None
         left = list(
             faces_left(
@@ -295,6 +331,17 @@ def _fill_residual_faces(
         _fill(shown, filled)
 
 
+def _fill_text(image: Image, lines: Iterable[people.TextLine]) -> None:
+    """One colour a line: blurred or pixelated letters can be guessed one by one."""
+    height, width = image.shape[:2]
+    for line in lines:
+        rows, columns = line.box.grow(1, 1).pixels(width, height)
+        part = image[rows, columns]
+        if part.size:
+            drawn = people.text_mask([line.moved(-columns.start, -rows.start)], *part.shape[:2])
+            part[drawn] = part.reshape(-1, 3).mean(axis=0).astype(np.uint8)
+
+
 def _part(mask: people.Mask, box: people.Box) -> float:
     """Which part of a box is masked."""
     inside = mask[box.pixels(mask.shape[1], mask.shape[0])]
@@ -323,5 +370,6 @@ def _describe(region: Region) -> str:
         "faces": "the faces that were found",
         "people": "the people who were found",
         "background": "the surroundings of the people who were found",
+        "text": "the lines of text that were found",
         "mask": "the pixels of a mask",
     }[region.kind]

@@ -9,6 +9,7 @@ from sfumato.protect.hide._detection_log import OpenPlace
 from sfumato.protect.hide._residual_faces import is_one_of
 
 Found = list[tuple[int, list[people.Box]]]
+FoundText = list[tuple[int, list[people.TextLine]]]
 IsOpen = Callable[[people.Box, OpenPlace], bool]
 # two boxes around one body, of different detectors
 _SAME_BODY, _INSIDE = 0.3, 0.8
@@ -26,6 +27,12 @@ def not_on_purpose(places: Iterable[OpenPlace], faces: Found, bodies: Found) -> 
         _kept(faces, known, _open_face),
         _kept(bodies, known, _open_body),
     )
+
+
+def text_inside(places: Iterable[OpenPlace], text: FoundText) -> FoundText:
+    """``text`` without what is found on frames that are shown as they are."""
+    shown = {number for number, place in enumerate(places) if place.as_it_is}
+    return [(number, lines) for number, lines in text if number not in shown]
 
 
 def _kept(found: Found, known: dict[int, OpenPlace], is_open: IsOpen) -> Found:

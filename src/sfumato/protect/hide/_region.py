@@ -7,6 +7,7 @@ them come from there. A frame that cannot be answered for is *blank* and is not 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,9 +25,13 @@ from sfumato.settings import FileName
 
 Watcher = Callable[[Frame, people.People, people.Mask], None]
 Filter = Callable[[Image, "Place"], Image]
-Kind = Literal["faces", "people", "background", "mask"]
+Kind = Literal["faces", "people", "background", "text", "mask"]
 
 MOST_EVERY = people.LOOKAHEAD
+TEXT_EVERY = 4
+MISSED_TEXT = (
+    "text that the detector missed, such as letters below about eight pixels or written by hand"
+)
 MISSED = "people whom every detector missed in a frame and its neighbours"
 
 
@@ -37,7 +42,8 @@ class Place:
     ``boxes`` are the parts of the mask if it is made of heads: the ellipse of each, or all of it where
     ``square``; ``faces`` is where heads are known to be, or None where nobody looked for them.
     ``by_hand`` are boxes that are covered whole; ``open_heads`` and ``open_bodies`` are those of people
-    who are left open on purpose, as is all of a frame that is shown ``as_it_is``.
+    who are left open on purpose, as is all of a frame that is shown ``as_it_is``. ``text`` is filled with
+    one colour, whatever covers the rest.
     """
 
     mask: people.Mask
@@ -49,6 +55,7 @@ class Place:
     open_heads: tuple[people.Box, ...] = ()
     open_bodies: tuple[people.Box, ...] = ()
     as_it_is: bool = False
+    text: tuple[people.TextLine, ...] = ()
 
     def with_boxes(self, boxes: tuple[people.Box, ...]) -> Place:
         """The same place, and these boxes whole."""
@@ -58,6 +65,10 @@ class Place:
         mask = self.mask | people.box_mask(boxes, width, height)
         faces = None if self.faces is None else (*self.faces, *boxes)
         return replace(self, mask=mask, faces=faces, by_hand=(*self.by_hand, *boxes))
+
+    def covered(self) -> people.Mask:
+        """Every pixel that must not be shown as it is, text included."""
+        return self.mask | people.text_mask(self.text, *self.mask.shape)
 
     def parts(self) -> Iterator[tuple[slice, slice, people.Mask]]:
         """Every head, or every connected piece of the mask, as rows, columns and its own mask."""
@@ -96,16 +107,17 @@ class Region:
     import_boxes: str | os.PathLike[str] | None = None
     public_mask: bool = False
     by_hand: ByHand = field(default_factory=ByHand)
+    keep_text: bool = False
 
     def __post_init__(self) -> None:
         named = self.detector is None or isinstance(self.detector, str)
         if self.every is None:
             self.every = people.EVERY if named else 1
         self.watchers: list[Watcher] = []
-        self.streams: list[people.PeopleStream] = []
+        self.streams: list[people.PeopleStream | people.TextStream] = []
         if self.kind == "mask" and not Path(self.name).is_file():
             raise ProtectError(
-                "Expected the region faces, people, background or a mask file that exists, got "
+                "Expected the region faces, people, background, text or a mask file that exists, got "
                 f"{Path(self.name).name!r}: check its name."
             )
         if self.on_miss not in set(people.OnMiss):
@@ -125,6 +137,11 @@ class Region:
                 "Expected people to be covered where some are left open, got the region background, "
                 "which shows them all: leave --except out."
             )
+        if self.kind == "text" and (self.keep_text or self.by_hand.leave_open):
+            raise ProtectError(
+                "Expected text to be covered where the region is text, got --keep-text or --except: "
+                "leave them out."
+            )
         if self.every < 1 or self.every > MOST_EVERY:
             raise ProtectError(
                 f"Expected to look on every n-th frame, n from 1 to {MOST_EVERY}, got {self.every}."
@@ -132,15 +149,21 @@ class Region:
 
     @property
     def kind(self) -> Kind:
-        if self.name in ("faces", "people", "background"):
+        if self.name in ("faces", "people", "background", "text"):
             return self.name  # type: ignore[return-value]
         return "mask"
 
     @property
+    def covers_text(self) -> bool:
+        """Whether text is looked for: always but for a mask file, which says where all by itself."""
+        return self.kind != "mask" and not self.keep_text
+
+    @property
     def lookahead(self) -> int:
-        if self.import_boxes is not None or self.kind == "mask":
-            return 0
-        return people.held_back(people.LOOKAHEAD, self.every or 1, people.threads())
+        text = people.text_lookahead(TEXT_EVERY, people.threads()) if self.covers_text else 0
+        if self.import_boxes is not None or self.kind in ("mask", "text"):
+            return text
+        return text + people.held_back(people.LOOKAHEAD, self.every or 1, people.threads())
 
     @property
     def uses_side_files(self) -> bool:
@@ -153,6 +176,8 @@ class Region:
         if self.kind == "mask":
             told = {"region": "mask file", "public_mask": self.public_mask}
             return told | self.by_hand.settings
+        if self.kind == "text":
+            return {"region": "text"} | self.by_hand.settings
         name = getattr(self.detector, "name", self.detector) or "default"
         found_by = "imported annotations" if self.import_boxes is not None else name
         return {
@@ -160,6 +185,7 @@ class Region:
             "detector": found_by,
             "on_miss": self.on_miss,
             "every": self.every,
+            "keep_text": self.keep_text,
             **self.by_hand.settings,
         }
 
@@ -177,14 +203,21 @@ class Region:
     def not_covered(self) -> tuple[str, ...]:
         if self.kind == "mask":
             return ("everything outside the mask", *self.by_hand.not_covered)
-        return (*self.by_hand.not_covered, MISSED, *people.NOT_COVERED)
+        text = MISSED_TEXT if self.covers_text else people.TEXT
+        if self.kind == "text":
+            return (*self.by_hand.not_covered, "everybody who is to be seen", text)
+        return (*self.by_hand.not_covered, MISSED, text, *people.NOT_COVERED)
 
     def find(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
         """Every frame with the pixels to work on, ``lookahead`` frames later."""
         self.streams = []
         decided = self.by_hand.begin()
+        written = deque[tuple[people.TextLine, ...]]()
+        if self.covers_text:
+            frames = self._with_text(frames, written)
         for frame, found in self._stream(frames):
             inside = decided.works_on(frame)
+            text = written.popleft() if written else ()
             covered, left = decided.split(found, inside)
             place = self._place(covered, inside, *frame.image.shape[:2])
             place = replace(
@@ -192,11 +225,23 @@ class Region:
                 open_heads=left.heads(),
                 open_bodies=tuple(person.box for person in left),
                 as_it_is=not inside,
+                text=text if inside else (),
             )
             for watch in self.watchers:
-                watch(frame, decided.shown(covered, left, place.mask.shape), place.mask)
+                shown = decided.shown(covered, left, place.mask.shape)
+                watch(frame, shown, place.covered())
             yield frame, place
         decided.finish()
+
+    def _with_text(
+        self, frames: Iterable[Frame], written: deque[tuple[people.TextLine, ...]]
+    ) -> Iterator[Frame]:
+        """The same frames; the text of each goes into ``written``, in their order."""
+        stream = people.find_text(frames, people.text_detector(), every=TEXT_EVERY)
+        self.streams.append(stream)
+        for frame, lines in stream:
+            written.append(lines)
+            yield frame
 
     def _place(self, found: people.People, inside: bool, height: int, width: int) -> Place:
         if self.kind == "faces":
@@ -212,6 +257,8 @@ class Region:
     def _stream(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, people.People]]:
         if self.kind == "mask":
             return _from_file(frames, Path(self.name))
+        if self.kind == "text":
+            return ((frame, people.People(number=n)) for n, frame in enumerate(frames))
         if self.import_boxes is not None:
             return people.read_coco(self.import_boxes).people(frames)
         detector: Any = self.detector
@@ -230,7 +277,7 @@ class Region:
 
 RegionName = Annotated[
     InstanceOf[Region] | FileName,
-    Field(description="faces, people, background or a mask file"),
+    Field(description="faces, people, background, text or a mask file"),
 ]
 
 

@@ -47,7 +47,7 @@ def faces_left(
     alarmed, and after an alarm the whole frame is looked at.
     """
     # the thread that decodes has ended when this does, whatever happens
-    with closing(ahead(_pairs(source, made, tolerant))) as pairs:
+    with closing(ahead(frame_pairs(source, made, tolerant))) as pairs:
         yield from _left_in(pairs, near, first, face_detector(second))
 
 
@@ -82,7 +82,7 @@ def people_left(
 ) -> Iterator[tuple[int, list[people.Box]]]:
     """Frames, with the people whom ``second`` finds in the output on every ``every``-th frame, in the
     pose that they have in the original, and whose trunk looks as it did there."""
-    with closing(ahead(_pairs(source, made, tolerant))) as pairs:
+    with closing(ahead(frame_pairs(source, made, tolerant))) as pairs:
         for number, (original, output) in enumerate(pairs):
             if number % every:
                 continue
@@ -196,7 +196,8 @@ def is_one_of(left: people.Box, faces: Iterable[people.Box]) -> bool:
     )
 
 
-def _pairs(source: Path, made: Path, tolerant: bool) -> Iterator[tuple[Image, Image]]:
+def frame_pairs(source: Path, made: Path, tolerant: bool) -> Iterator[tuple[Image, Image]]:
+    """Every frame of the recording with the one that was made of it."""
     if source.suffix.lower() in IMAGE_SUFFIXES:
         yield read_image(source, tolerant=tolerant), read_image(made)
         return

@@ -1,0 +1,115 @@
+"""PP-OCR: where text is, whatever it says."""
+
+from __future__ import annotations
+
+import math
+from threading import Lock
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from sfumato import store
+from sfumato.media import Image
+from sfumato.people._text_line import TextLine
+
+Floats = npt.NDArray[np.float32]
+_MULTIPLE = 32  # the network halves its input five times
+_SIDES = (640, 1280)  # of the longer side: small pictures are enlarged, large ones reduced
+# ImageNet's mean and spread; the network takes blue, green, red
+_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+_SPREAD = np.array([0.229, 0.224, 0.225], np.float32)
+_INK = 0.2  # the map's value from which a pixel counts as text
+_SMALLEST = 3.0  # pixels of the map: what is lower holds no letter
+# Liao et al. 2020 (DB): the map shows lines shrunk; they are grown by this times area / perimeter
+_UNSHRINK = 1.5
+_ENDS = 0.5  # heights by which a line is made longer at both ends: its first and last letters
+
+
+class PpOcr:
+    """``pp-ocr``: lines of text at any angle, from about eight pixels of height.
+
+    ``threshold`` is the least mean of the map over a line. Letters are not read.
+    """
+
+    name = "pp-ocr"
+    device = "cpu (ONNX Runtime)"
+    at_once = True
+
+    def __init__(
+        self,
+        *,
+        threshold: float = 0.4,
+        sides: tuple[int, int] = _SIDES,
+        offline: bool = False,
+    ) -> None:
+        self._threshold, self._sides = threshold, sides
+        self._path = str(store.path("pp-ocr-text", offline=offline))
+        self._session: Any = None
+        self._making = Lock()
+
+    def detect(self, image: Image) -> list[TextLine]:
+        height, width = image.shape[:2]
+        longest = max(height, width)
+        factor = min(max(longest, self._sides[0]), self._sides[1]) / longest
+        wide, high = (_MULTIPLE * math.ceil(side * factor / _MULTIPLE) for side in (width, height))
+        shrink = cv2.INTER_AREA if factor < 1 else cv2.INTER_LINEAR
+        picture = np.asarray(cv2.resize(image, (wide, high), interpolation=shrink))
+        scale = np.array([width / wide, height / high], np.float32)
+        return [
+            TextLine(line.corners * scale, line.score)
+            for line in lines_of(self.text_map(picture), self._threshold)
+        ]
+
+    def text_map(self, picture: Image) -> Floats:
+        """For every pixel of an RGB picture (sides multiples of 32), how likely it is text."""
+        normal = (picture[:, :, ::-1].astype(np.float32) / 255 - _MEAN) / _SPREAD
+        found = self._runtime().run(
+            None, {"x": np.ascontiguousarray(normal.transpose(2, 0, 1)[None])}
+        )
+        return np.asarray(found[0][0, 0], np.float32)
+
+    def _runtime(self) -> Any:
+        with self._making:
+            if self._session is None:
+                import onnxruntime
+
+                options = onnxruntime.SessionOptions()
+                # several frames are looked at at once, each in a thread of its own
+                options.intra_op_num_threads = 1
+                options.log_severity_level = 3
+                self._session = onnxruntime.InferenceSession(
+                    self._path, options, providers=["CPUExecutionProvider"]
+                )
+            return self._session
+
+
+def lines_of(text_map: Floats, threshold: float) -> list[TextLine]:
+    """The lines of a map of text, each grown back to the outline that the map shrinks."""
+    ink = (text_map > _INK).astype(np.uint8)
+    contours, _ = cv2.findContours(ink, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
+    found = []
+    for contour in contours:
+        centre, (width, height), angle = cv2.minAreaRect(contour)
+        # a contour runs through the middles of pixels: half a pixel more on every side
+        width, height = width + 1, height + 1
+        if min(width, height) < _SMALLEST:
+            continue
+        score = _mean_inside(text_map, contour)
+        if score < threshold:
+            continue
+        margin = _UNSHRINK * width * height / (2 * (width + height))
+        centre = centre[0] + 0.5, centre[1] + 0.5
+        width, height = width + 2 * margin, height + 2 * margin
+        ends = 2 * _ENDS * min(width, height)
+        size = (width + ends, height) if width >= height else (width, height + ends)
+        found.append(TextLine.around(centre, size, angle, score))
+    return found
+
+
+def _mean_inside(text_map: Floats, contour: Any) -> float:
+    x, y, wide, high = cv2.boundingRect(contour)
+    inside = np.zeros((high, wide), np.uint8)
+    cv2.fillPoly(inside, [contour - np.array([x, y])], (1,))
+    return float(text_map[y : y + high, x : x + wide][inside.view(bool)].mean())

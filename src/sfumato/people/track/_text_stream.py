@@ -1,0 +1,200 @@
+"""Text along a video: looked for on every n-th frame, covered on all of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Self
+
+from sfumato.media import Frame
+from sfumato.people._text_line import SURE, TextLine, with_pages
+from sfumato.people.detect._litert import threads
+from sfumato.people.detect._protocols import TextDetector
+from sfumato.people.track._batches import looked_at, with_last
+from sfumato.people.track._carry import RecentFrames
+from sfumato.people.track._status import DetectorStatus, Review
+
+# looks for which a line that is not found any more stays covered, and before it was first found
+_HELD, _BACK = 3, 2
+# parts of a line that must be found: all of it not to be held, some to believe in a faint one
+_WHOLE, _PART = 0.8, 0.3
+_AS_LARGE = 0.7
+_MARGIN = 0.15  # of a line's height, where its place is not seen but worked out
+
+
+@dataclass
+class _Look:
+    """A frame that was looked at: what was found there, and what is known from its neighbours."""
+
+    index: int
+    found: list[TextLine]
+    # lines of earlier and later looks that were not found here, and for how many looks they were not
+    held: list[tuple[TextLine, int]] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[TextLine]:
+        return [*self.found, *(line for line, _ in self.held)]
+
+
+class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
+    """Iterates over (frame, lines of text), ``lookahead`` frames after they came.
+
+    A line that is found on two looks is followed between them; one that is lost or newly found is
+    carried by what the picture shows, some looks on and back. A faint line counts if it is found twice.
+    """
+
+    def __init__(self, frames: Iterable[Frame], detector: TextDetector, every: int) -> None:
+        self._detector, self._every = detector, every
+        self._workers = threads() if getattr(detector, "at_once", False) else 1
+        self.lookahead = text_lookahead(every, self._workers)
+        name = detector.name if every == 1 else f"{detector.name} every {every} frames"
+        self.status = DetectorStatus(name, detector.device)
+        self.review = Review()  # nobody is asked to look at text frame by frame
+        self._recent = RecentFrames(self.lookahead + every + 1)
+        self._answers = self._run(frames)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> tuple[Frame, tuple[TextLine, ...]]:
+        return next(self._answers)
+
+    def _run(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, tuple[TextLine, ...]]]:
+        waiting: deque[Frame] = deque()
+        looks: deque[_Look] = deque()  # the first one is the last look whose frame was given back
+        for index, (frame, found) in enumerate(
+            looked_at(self._turns(frames), self._look, self._workers)
+        ):
+            self._recent.add(index, frame.image)
+            waiting.append(frame)
+            self.status.frames += 1
+            if found is None:
+                continue
+            self.status.looked_at += 1
+            self.status.empty += not found
+            looks.append(_Look(index, found))
+            if len(looks) > 1:
+                self._carry_on(looks[-2], looks[-1])
+            if len(looks) > _BACK + 1:
+                yield from self._give(looks, waiting)
+        while len(looks) > 1:
+            yield from self._give(looks, waiting)
+        if looks and waiting:
+            yield waiting.popleft(), tuple(self._settled(looks))
+
+    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, bool]]:
+        for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
+            yield frame, index % self._every == 0 or last
+
+    def _look(self, frame: Frame, turn: bool) -> list[TextLine] | None:
+        return with_pages(self._detector.detect(frame.image)) if turn else None
+
+    def _carry_on(self, before: _Look, now: _Look) -> None:
+        """Faint lines that two looks agree on become sure; what is not found now stays for some looks."""
+        carried = [self._carried(line, before.index, now.index) for line in before.found]
+        before.found = [
+            line.sure() if _found_again(there, now.found) else line
+            for line, there in zip(before.found, carried, strict=True)
+        ]
+        held = [(self._carried(line, before.index, now.index), n) for line, n in before.held]
+        now.found = [
+            line.sure() if _found_again(line, [*carried, *(one for one, _ in held)]) else line
+            for line in now.found
+        ]
+        known = [(there, 0) for line, there in zip(before.found, carried) if line.score >= SURE]
+        now.held = [
+            (line, missed + 1)
+            for line, missed in (*known, *held)
+            if missed < _HELD and _share_found(line, now.found) < _WHOLE
+        ]
+
+    def _settled(self, looks: deque[_Look]) -> list[TextLine]:
+        """The lines of the first look: what was found and is sure, what is held, and what is first
+        found some looks later, carried back. A single picture has no second look: all counts."""
+        first = looks[0]
+        only = self.status.looked_at == 1
+        lines = [line for line in first.found if only or line.score >= SURE]
+        lines += [line for line, _ in first.held]
+        for later in range(1, min(_BACK + 1, len(looks))):
+            for line in looks[later].found:
+                if line.score < SURE:
+                    continue
+                for step in range(later, 0, -1):
+                    line = self._carried(line, looks[step].index, looks[step - 1].index)
+                if _share_found(line, lines) < _WHOLE:
+                    lines.append(line)
+        return lines
+
+    def _give(
+        self, looks: deque[_Look], waiting: deque[Frame]
+    ) -> Iterator[tuple[Frame, tuple[TextLine, ...]]]:
+        """The frames from the first look up to the second, which is the first one from then on."""
+        start = self._settled(looks)
+        first = looks.popleft()
+        end = self._settled(looks)
+        length = looks[0].index - first.index
+        for step in range(length):
+            lines = start if step == 0 else self._between(first.index, step, length, start, end)
+            yield waiting.popleft(), tuple(lines)
+
+    def _between(
+        self, begin: int, step: int, length: int, start: list[TextLine], end: list[TextLine]
+    ) -> list[TextLine]:
+        """Lines of both looks: those that are the same lie between, any other is carried."""
+        lines, paired = [], set[int]()
+        for line in start:
+            match = _same_line(line, end)
+            if match is None:
+                lines.append(self._carried(line, begin, begin + step))
+            else:
+                paired.add(match)
+                middle = line.towards(end[match], step / length)
+                lines.append(middle.grown(_MARGIN * middle.sides[0]))
+        lines += [
+            self._carried(line, begin + length, begin + step)
+            for number, line in enumerate(end)
+            if number not in paired
+        ]
+        return lines
+
+    def _carried(self, line: TextLine, start: int, end: int) -> TextLine:
+        """The line of one frame on another: followed from frame to frame, or where it was last."""
+        box, direction = line.box, 1 if end > start else -1
+        first = box
+        for index in range(start, end, direction):
+            box = self._recent.carried(box, index, index + direction) or box
+        moved = line.moved(box.x0 - first.x0, box.y0 - first.y0)
+        return moved.grown(_MARGIN * line.sides[0]) if start != end else line
+
+
+def text_lookahead(every: int, workers: int) -> int:
+    """Frames that a stream of text keeps back."""
+    return (_BACK + 2) * every + (every > 1) + (workers if workers > 1 else 0)
+
+
+def find_text(frames: Iterable[Frame], detector: TextDetector, *, every: int) -> TextStream:
+    """Every frame with the lines of text on it, looked for on every ``every``-th one."""
+    return TextStream(frames, detector, every)
+
+
+def _share_found(line: TextLine, lines: Iterable[TextLine]) -> float:
+    """Which part of a line others cover, at most (they may cover the same part twice)."""
+    box = line.box
+    return sum(other.box.covers(box) for other in lines)
+
+
+def _found_again(line: TextLine, lines: list[TextLine]) -> bool:
+    return _share_found(line, lines) >= _PART
+
+
+def _same_line(line: TextLine, lines: list[TextLine]) -> int | None:
+    """Which of the lines is this one on another frame: as large, and not further than its height."""
+    box, reach = line.box, line.sides[0]
+    for number, other in enumerate(lines):
+        there = other.box
+        (ax, ay), (bx, by) = box.centre, there.centre
+        near = max(abs(ax - bx), abs(ay - by)) <= reach
+        if near and min(box.area, there.area) >= _AS_LARGE * max(box.area, there.area):
+            return number
+    return None

@@ -1,0 +1,124 @@
+"""Text along a video: whatever is found on some looks is covered on every frame it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import cv2
+import numpy as np
+import pytest
+
+from sfumato import people
+from sfumato.media import Frame, Image
+from sfumato.people import TextLine
+
+HEIGHT, WIDTH, EVERY = 120, 240, 4
+Where = Callable[[int], tuple[int, int] | None]
+
+
+def at_rest(number: int) -> tuple[int, int] | None:
+    return 60, 40
+
+
+def drifting(number: int) -> tuple[int, int] | None:
+    return 20 + 4 * number, 30 + number
+
+
+def recording(where: Where, count: int) -> Iterator[Frame]:
+    """A word on a textured wall, where ``where`` says."""
+    wall = np.random.default_rng(0).integers(90, 130, (HEIGHT, WIDTH, 3)).astype(np.uint8)
+    for number in range(count):
+        image = wall.copy()
+        if (place := where(number)) is not None:
+            x, y = place
+            cv2.putText(image, "OKAFOR", (x, y + 14), 0, 0.6, (255, 255, 255), 2)
+        yield Frame(image, number, Fraction(number, 25))
+
+
+def word(x: int, y: int, score: float = 0.9) -> TextLine:
+    return TextLine.around((x + 38, y + 8), (80, 20), 0, score)
+
+
+class Scripted:
+    """Finds the word on the looks it is not blind on; ``also`` is found once, with a low score."""
+
+    name, device, at_once = "scripted", "test", False
+
+    def __init__(self, where: Where, blind: set[int], score: float = 0.9) -> None:
+        self._where, self._blind, self._score = where, blind, score
+        self.looks = 0
+
+    def detect(self, image: Image) -> list[TextLine]:
+        number, self.looks = self.looks, self.looks + 1
+        place = self._where(number * EVERY)
+        hidden = place is None or number in self._blind
+        return [] if hidden or place is None else [word(*place, self._score)]
+
+
+def covered(where: Where, count: int, blind: set[int], score: float = 0.9) -> list[float]:
+    """Which part of the word's box is covered on each frame that shows it."""
+    stream = people.find_text(recording(where, count), Scripted(where, blind, score), every=EVERY)
+    shares = []
+    for number, (frame, lines) in enumerate(stream):
+        assert frame.time == Fraction(number, 25)
+        if (place := where(number)) is not None:
+            mask = people.text_mask(lines, HEIGHT, WIDTH)
+            shares.append(float(mask[word(*place).box.pixels(WIDTH, HEIGHT)].mean()))
+    return shares
+
+
+@pytest.mark.parametrize("where", [at_rest, drifting])
+@pytest.mark.parametrize("blind", [set(), {3}, {2, 3}, {0}, {0, 1}])
+def test_a_word_is_covered_on_every_frame(where: Where, blind: set[int]) -> None:
+    # 33 frames: the last one is a look too
+    shares = covered(where, 33, blind)
+    assert len(shares) == 33
+    assert min(shares) > 0.95
+
+
+def test_a_word_that_comes_and_goes_is_covered_from_its_first_frame_to_its_last() -> None:
+    def shown(number: int) -> tuple[int, int] | None:
+        return (60, 40) if 9 <= number < 22 else None
+
+    assert min(covered(shown, 41, set())) > 0.95
+
+
+def test_the_cover_ends_after_the_word_has_gone() -> None:
+    def shown(number: int) -> tuple[int, int] | None:
+        return (60, 40) if number < 9 else None
+
+    stream = people.find_text(recording(shown, 61), Scripted(shown, set()), every=EVERY)
+    shares = [people.text_mask(lines, HEIGHT, WIDTH).mean() for _, lines in stream]
+    assert shares[8] > 0
+    assert max(shares[32:]) == 0
+
+
+def test_a_faint_line_counts_if_two_looks_agree_and_not_if_it_was_seen_once() -> None:
+    assert min(covered(at_rest, 33, set(), score=0.45)) > 0.95
+    once = covered(at_rest, 33, set(range(9)) - {4}, score=0.45)
+    assert max(once) == 0
+
+
+def test_a_faint_line_of_a_single_picture_counts() -> None:
+    assert covered(at_rest, 1, set(), score=0.45)[0] > 0.95
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5, 8, 9])
+def test_every_frame_comes_out_once_however_short_the_clip(count: int) -> None:
+    stream = people.find_text(recording(at_rest, count), Scripted(at_rest, set()), every=EVERY)
+    assert [frame.time * 25 for frame, _ in stream] == list(range(count))
+
+
+def test_no_more_frames_are_kept_back_than_declared() -> None:
+    taken = 0
+
+    def counted() -> Iterator[Frame]:
+        nonlocal taken
+        for frame in recording(at_rest, 60):
+            taken += 1
+            yield frame
+
+    stream = people.find_text(counted(), Scripted(at_rest, set()), every=EVERY)
+    for given, _ in enumerate(stream, 1):
+        assert taken - given <= stream.lookahead
