@@ -68,6 +68,12 @@ def _centernet(**settings: Any) -> Any:
     return CenterNet(**settings)
 
 
+def _nanodet(**settings: Any) -> Any:
+    from sfumato.people.detect._nanodet import NanoDet
+
+    return NanoDet(**settings)
+
+
 def _selfie(name: str) -> Factory:
     def make(**settings: Any) -> Any:
         from sfumato.people.detect._segmenters import SelfieSegmenter
@@ -107,7 +113,7 @@ _BUNDLED: Mapping[str, Mapping[str, Factory]] = {
         "blazeface-short": _blazeface("blazeface-short"),
         "heads": _heads,
     },
-    "people": {"pose": _bodies, "movenet": _movenet, "centernet": _centernet},
+    "people": {"pose": _bodies, "movenet": _movenet, "centernet": _centernet, "nanodet": _nanodet},
     "masks": {
         "selfie": _selfie("selfie"),
         "selfie-landscape": _selfie("selfie-landscape"),

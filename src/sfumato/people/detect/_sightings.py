@@ -28,6 +28,7 @@ _SURE_FACE, _GIANT = 0.5, 0.35
 _SMALLEST_POSE = 40  # pixels: joints of smaller people say nothing
 # the 17 joints of COCO among the 33 landmarks of BlazePose
 _COCO = [0, 2, 5, 7, 8, 11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
+_LIKELY_HEAD = 0.15
 SOLID = 0.4  # score from which one network's word is enough
 
 
@@ -221,7 +222,9 @@ class Look:
         for detector in self._bodies:
             if hasattr(detector, "look"):
                 everybody, peaks = detector.look(image)
-                heads += [(float(x), float(y), float(sure)) for x, y, sure in peaks]
+                heads += [
+                    (float(x), float(y), float(sure)) for x, y, sure in peaks if sure >= _LIKELY_HEAD
+                ]
                 for person in everybody:
                     joints = np.concatenate([person.joints, person.confidence[:, None]], axis=1)
                     jointed.append((person.box, joints.astype(np.float32)))

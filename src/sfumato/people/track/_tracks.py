@@ -33,6 +33,7 @@ from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 
 _DRIFT = 0.015  # of a held or bridged box's sides that it grows each frame, on every side
 _MOST_DRIFT = 0.12
+_BEND = 0.25  # of the way of a bridged head that it may be off the straight line
 _DAMPING = 0.8  # a held box that is not followed keeps moving, more slowly each frame
 _GATE, _GATE_PER_FRAME, _WIDEST_GATE = 0.7, 0.06, 1.5  # of association, in sizes
 _LARGEST_RATIO = 2.5  # two sightings of one person differ at most this much in size
@@ -341,7 +342,10 @@ def _between(track: _Track, index: int) -> Sighting:
     box = _mixed(a.box, b.box, part)
     grown = box.grow(growth * box.width, growth * box.height)
     head = _mixed(a.head, b.head, part)
-    room = growth * max(head.width, head.height)
+    (x0, y0), (x1, y1) = a.head.centre, b.head.centre
+    # nobody moves on a straight line: the farther, the more room, most of it in the middle
+    bend = _BEND * 4 * part * (1 - part) * math.hypot(x1 - x0, y1 - y0)
+    room = growth * max(head.width, head.height) + min(bend, max(head.width, head.height) / 2)
     return Sighting(grown, joints, head.grow(room, room), (), a.body or b.body, False)
 
 
