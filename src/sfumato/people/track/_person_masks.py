@@ -21,12 +21,12 @@ _ROOM = 0.15  # of a box's sides around it that the network sees too
 _LIMIT = 0.04  # of a box's sides beyond it that a mask may reach: hands, hair
 _THRESHOLD = 0.4
 _MARGIN = 0.008  # of the box's longer side by which a mask is widened
-# A mask that fills less of its box is not believed: of somebody whose trunk has joints, of anybody else,
-# and of somebody else whom the edge of the picture cuts off (a network made for selfies drops those).
-_FILLED, _FILLED_UNSURE, _FILLED_CUT_OFF = 0.3, 0.6, 0.85
+# A mask that fills less of its box is not believed: of somebody whose trunk has joints, of anybody else.
+_FILLED, _FILLED_UNSURE = 0.3, 0.6
 _AT_EDGE, _BEYOND = 0.02, 0.5  # of the picture's sides, of the box's
+_FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules
-_CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.85, 0.45, 0.8
+_CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.4, 0.65
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
 
 
@@ -53,10 +53,13 @@ def beyond_edges(box: Box, width: int, height: int) -> Box:
     )
 
 
-def _least_filled(person: Person, beyond: Box) -> float:
+def _least_filled(person: Person) -> float:
     if has_trunk(person.joints):
         return _FILLED
-    return _FILLED_UNSURE if beyond == person.box else _FILLED_CUT_OFF
+    height, width = person.shape
+    if person.box.width >= _FILLS * width or person.box.height >= _FILLS * height:
+        return 1.0
+    return _FILLED_UNSURE
 
 
 def masked(person: Person, image: Image, segment: Segment) -> Person:
@@ -92,10 +95,10 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
     paint_floor(drawn, person, origin)
     inner = person.box.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
     part = drawn[inner]
-    beyond = beyond_edges(person.box, width, height)
-    if not part.size or float(part.mean()) < _least_filled(person, beyond):
+    if not part.size or float(part.mean()) < _least_filled(person):
         # what lies beyond the box is background even where the ellipse goes on outside the picture
         whole = np.zeros(shape, np.uint8)
-        paint_ellipse(whole, beyond, origin)
-        drawn[inner] |= whole[inner]
+        paint_ellipse(whole, beyond_edges(person.box, width, height), origin)
+        around = person.box.grow(1, 1).shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
+        drawn[around] |= whole[around]
     return replace(person, cut=drawn.view(bool), window=(rows, columns))
