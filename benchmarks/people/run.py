@@ -49,6 +49,7 @@ def run(
     sheets: str | None = None,
     finished: bool = False,
     share: bool = False,
+    identity: bool = True,
     quick: bool = False,
 ) -> dict[str, Any]:
     """Every ``step``-th labelled clip below ``data`` whose name contains ``only``.
@@ -58,7 +59,7 @@ def run(
     verdicts. ``peer`` is the command of deface in an environment of its own: speeds and open heads.
     ``sheets`` is a folder for one contact sheet a release. ``finished`` shows what former runs left
     in ``work``, without going on. ``share`` searches every clip once for all methods, which says nothing
-    about the speed of the later ones. ``quick`` takes two short clips.
+    about the speed of the later ones. Without ``identity`` tracks are not compared with people. ``quick`` takes two short clips.
     """
     clips = [] if data is None else list(_clips(data, only, step))
     if quick:
@@ -71,7 +72,7 @@ def run(
     result["clips"] = list(_releases(parts, clips, names, share))
     if sheets is not None:
         _write_sheets(parts, clips, result["clips"], Path(sheets))
-    result["identity"] = list(_identity(parts, clips))
+    result["identity"] = list(_identity(parts, clips)) if identity else []
     result["codec"] = list(_codec(parts, clips, result["clips"])) if codec else []
     result["peer"] = list(_peer(parts, clips, peer)) if peer else []
     result["staged"] = list(_staged(parts, names, staged))

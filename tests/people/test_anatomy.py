@@ -136,6 +136,30 @@ def test_a_box_that_no_network_fills_is_covered_by_its_ellipse() -> None:
     assert made.mask[ellipse(BOX, SHAPE)].all()
 
 
+def left_third(crop: Any) -> Any:
+    seen = np.zeros(crop.shape[:2])
+    seen[:, : crop.shape[1] // 3] = 1
+    return seen
+
+
+def test_a_third_of_a_mask_is_believed_of_a_body_with_joints_and_of_no_other() -> None:
+    picture = np.zeros((*SHAPE, 3), np.uint8)
+    right = ellipse(BOX, SHAPE)
+    right[:, :125] = False
+    assert masked(person(None), picture, left_third).mask[right].all()
+    assert not masked(person(STANDING), picture, left_third).mask[right].all()
+
+
+def test_somebody_cut_off_by_the_edge_is_covered_up_to_it() -> None:
+    picture, corner = np.zeros((*SHAPE, 3), np.uint8), Box(150, 60, 240, 240, 0.5)
+    made = masked(person(None, box=corner), picture, lambda crop: np.zeros(crop.shape[:2]))
+    assert made.mask[230:, 230:].all(), "nobody ends in the corner of the picture"
+    assert not made.mask[62, 152], "and the other corner is as round as ever"
+    fills = Box(2, 60, 239, 200, 0.5)
+    made = masked(person(None, box=fills), picture, left_third)
+    assert made.mask[120:140, 235:].all(), "however much of it the network fills"
+
+
 def test_what_a_network_sees_beside_the_box_is_not_covered() -> None:
     made = masked(
         person(STANDING), np.zeros((*SHAPE, 3), np.uint8), lambda crop: np.ones(crop.shape[:2])
