@@ -107,9 +107,7 @@ def _clips(data: str, only: str | None, step: int) -> Iterator[tuple[LabelledCli
         yield clip, source
 
 
-def _releases(
-    parts: _Parts, clips: Clips, methods: Sequence[str], share: bool
-) -> Iterator[Row]:
+def _releases(parts: _Parts, clips: Clips, methods: Sequence[str], share: bool) -> Iterator[Row]:
     for clip, source in clips:
         for method in methods:
             given = parts.releases, clip, source, method, share
@@ -119,9 +117,7 @@ def _releases(
                 yield {"clip": clip.name, "tuning": clip.tuning, "method": method, **row, **found}
 
 
-def _release(
-    folder: Path, clip: LabelledClip, source: Path, method: str, share: bool
-) -> Row:
+def _release(folder: Path, clip: LabelledClip, source: Path, method: str, share: bool) -> Row:
     made = released(folder, source.parents[1], clip.name, method, LOSSLESS, share)
     if "refused" in made:
         return {"refused": made["refused"]}

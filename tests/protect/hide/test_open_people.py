@@ -112,7 +112,8 @@ def test_somebody_in_whose_box_no_head_was_covered_is_left(tmp_path: Path) -> No
     left = dict(heads_left(source, made, second=Always(0.6), every=1, covered=covers))
     assert sorted(left) == [1, 3], "an unknown frame is not judged"
     (head,) = left[1]
-    assert BOX.scale(1.3).covers(head) == 1 and head.y1 < BOX.centre[1]
+    assert BOX.scale(1.3).covers(head) == 1
+    assert head.y1 < BOX.centre[1]
 
 
 def test_of_somebody_cut_off_above_no_head_is_asked_for(tmp_path: Path) -> None:

@@ -243,7 +243,9 @@ class Look:
             if hasattr(detector, "look"):
                 everybody, peaks = detector.look(image)
                 heads += [
-                    (float(x), float(y), float(sure)) for x, y, sure in peaks if sure >= _LIKELY_HEAD
+                    (float(x), float(y), float(sure))
+                    for x, y, sure in peaks
+                    if sure >= _LIKELY_HEAD
                 ]
                 for person in everybody:
                     joints = np.concatenate([person.joints, person.confidence[:, None]], axis=1)
@@ -262,7 +264,9 @@ class Look:
             return one
         height, width = image.shape[:2]
         if one.box.width >= _FILLS * width or one.box.height >= _FILLS * height:
-            return one  # cut off on both sides: the estimator would invent the rest, and be sure of it
+            return (
+                one  # cut off on both sides: the estimator would invent the rest, and be sure of it
+            )
         nobody = np.zeros((33, 3), np.float32)
         place = Pose(nobody, nobody, nobody[:, 0], 1.0, None, 0, body_circle(one.joints, one.box))
         for pose in poses.estimate(image, (place,), False):

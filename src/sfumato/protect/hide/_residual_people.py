@@ -20,7 +20,9 @@ from sfumato import people
 from sfumato.media import Image, ahead
 from sfumato.protect.hide._residual_faces import Faces, pairs_of
 
-_SURE = 0.5  # of the checking network: nobody else is asked. Below, the search looks at the part again.
+_SURE = (
+    0.5  # of the checking network: nobody else is asked. Below, the search looks at the part again.
+)
 _AROUND, _SMALLEST = 1.3, 16  # sides of a box and pixels of the part that is looked at again
 _MIDDLE, _HALF = 0.6, 0.5
 _NEAR = 0.15  # of a box's sides around it in which the head of that person may have been covered
@@ -40,7 +42,8 @@ def people_left(
                 found = [
                     box
                     for box in second.detect(output)
-                    if still_shows(original, output, box.scale(_MIDDLE)) and _believed(original, box)
+                    if still_shows(original, output, box.scale(_MIDDLE))
+                    and _believed(original, box)
                 ]
                 if found:
                     yield number, found
