@@ -111,6 +111,8 @@ def test_somebody_in_whose_box_no_head_was_covered_is_left(tmp_path: Path) -> No
     covers = [(own,), (others,), None, (), (own, others)]
     left = dict(heads_left(source, made, second=Always(0.6), every=1, covered=covers))
     assert sorted(left) == [1, 3], "an unknown frame is not judged"
+    legs = Always(0.6, Box(20, 40, 60, 70))
+    assert not list(heads_left(source, made, second=legs, every=1, covered=[(own,)] * 9))
     (head,) = left[1]
     assert BOX.scale(1.3).covers(head) == 1
     assert head.y1 < BOX.centre[1]

@@ -77,8 +77,9 @@ def heads_left(
 
 
 def _in_reach(box: people.Box, head: people.Box) -> bool:
+    """Whether a head may be that of somebody in a box, which may hold the trunk or the legs alone."""
     (x, y), near = head.centre, box.grow(_NEAR * box.width, _NEAR * box.height)
-    return near.x0 <= x <= near.x1 and near.y0 <= y <= near.y1
+    return near.x0 <= x <= near.x1 and box.y0 - box.height <= y <= near.y1
 
 
 def _believed(original: Image, box: people.Box) -> bool:
