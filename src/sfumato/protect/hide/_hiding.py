@@ -293,7 +293,7 @@ def _fill_residual_faces(
         again = [face for face in known or () if any(is_one_of(box, [face]) for box in found)]
         left = [box for box in found if not is_one_of(box, (*(known or ()), *place.open_heads))]
         if there is None and left:
-            there = credible(second.detect(original), known or ())
+            there = credible(second.detect(original), known or (), min(original.shape[:2]))
         again += [
             box
             for box in left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain, repeat
@@ -14,7 +15,7 @@ from sfumato.progress import track
 from sfumato.protect.hide._region import face_detector
 
 _SAME_PLACE, _PART = 0.3, 0.5
-_MUCH, _INSIDE = 5.0, 0.9
+_MUCH, _INSIDE, _GIANT = 5.0, 0.9, 0.6
 _CORE, _CODEC_NOISE = 0.8, 4.0
 Faces = tuple[people.Box, ...] | None
 
@@ -58,7 +59,8 @@ def _left_in(
             continue
         before = before or face_detector(first)
         sure = each_find(before, original)
-        there = [*sure, *credible(each_find(after, original), sure)]
+        checked = credible(each_find(after, original), sure, min(original.shape[:2]))
+        there = [*sure, *checked]
         open_faces = [
             face
             for face in there
@@ -81,11 +83,14 @@ def _flat(image: Image, face: people.Box) -> bool:
     return part.size == 0 or float(part.reshape(-1, 3).std(axis=0).max()) <= _CODEC_NOISE
 
 
-def credible(faces: Sequence[people.Box], known: Sequence[people.Box] = ()) -> list[people.Box]:
-    """Without boxes that hold a much smaller face, of these or of the ``known`` ones.
+def credible(
+    faces: Sequence[people.Box], known: Sequence[people.Box] = (), side: float = math.inf
+) -> list[people.Box]:
+    """Without boxes that hold a much smaller face, of these or of the ``known`` ones, and, where some
+    are known, without those larger than most of a picture's shorter ``side`` that touch none of them.
 
-    No face has another one inside; a weak detector takes a whole group of people for a face. So this
-    is for the finds of the detector that checks: what the search found is always believed.
+    No face has another one inside; a weak detector takes a whole group of people or a floor for a face.
+    So this is for the finds of the detector that checks: what the search found is always believed.
     """
     return [
         face
@@ -93,6 +98,11 @@ def credible(faces: Sequence[people.Box], known: Sequence[people.Box] = ()) -> l
         if not any(
             other.area and other.area * _MUCH <= face.area and face.covers(other) >= _INSIDE
             for other in (*faces, *known)
+        )
+        and not (
+            known
+            and face.height > _GIANT * side
+            and not any(face.covers(other) for other in known)
         )
     ]
 
