@@ -99,6 +99,6 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
         # what lies beyond the box is background even where the ellipse goes on outside the picture
         whole = np.zeros(shape, np.uint8)
         paint_ellipse(whole, beyond_edges(person.box, width, height), origin)
-        around = person.box.grow(1, 1).shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
-        drawn[around] |= whole[around]
+        place = person.box.grow(1, 1).shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
+        drawn[place] |= whole[place]
     return replace(person, cut=drawn.view(bool), window=(rows, columns))
