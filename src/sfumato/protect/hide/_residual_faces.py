@@ -100,9 +100,7 @@ def credible(
             for other in (*faces, *known)
         )
         and not (
-            known
-            and face.height > _GIANT * side
-            and not any(face.covers(other) for other in known)
+            known and face.height > _GIANT * side and not any(face.covers(other) for other in known)
         )
     ]
 
