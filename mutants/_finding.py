@@ -12,6 +12,7 @@ _ANATOMY = "tests/people/test_anatomy.py"
 _SIGHTINGS = "tests/people/detect/test_sightings.py"
 _TEXT_STREAM = "tests/people/track/test_text_stream.py"
 _TEXT = "tests/protect/hide/test_text.py"
+_LOOKS = "tests/people/track/test_looks.py"
 _OPEN = "tests/protect/hide/test_open_people.py"
 
 MUTANTS = (
@@ -146,7 +147,7 @@ MUTANTS = (
         "check: a place with the same colours counts as covered",
         (
             Patch(
-                "protect/hide/_residual_faces.py",
+                "protect/hide/_residual_people.py",
                 ">= _SAME_STRUCTURE",
                 ">= 2 * _SAME_STRUCTURE",
             ),
@@ -194,5 +195,41 @@ MUTANTS = (
             ),
         ),
         (f"{_TEXT}::test_text_becomes_one_colour_on_every_frame_and_the_rest_stays",),
+    ),
+    Mutant(
+        "313",
+        "masks: a body without joints is left to the network",
+        (
+            Patch(
+                "people/track/_person_masks.py",
+                "    if has_trunk(person.joints):\n        return _FILLED\n",
+                "    return _FILLED\n",
+            ),
+        ),
+        (f"{_ANATOMY}::test_a_third_of_a_mask_is_believed_of_a_body_with_joints_and_of_no_other",),
+    ),
+    Mutant(
+        "314",
+        "looks: a picture that moves is looked at no more often",
+        (
+            Patch(
+                "people/track/_find.py",
+                "turn = moved(seen, thumbnail(frame.image))",
+                "turn = False",
+            ),
+        ),
+        (f"{_LOOKS}::test_twice_as_many_frames_are_looked_at_where_the_picture_moves",),
+    ),
+    Mutant(
+        "315",
+        "check: any covered head answers for everybody",
+        (
+            Patch(
+                "protect/hide/_residual_people.py",
+                "any(_in_reach(box, head) for head in known)",
+                "known",
+            ),
+        ),
+        (f"{_OPEN}::test_somebody_in_whose_box_no_head_was_covered_is_left",),
     ),
 )

@@ -48,6 +48,8 @@ def run(
     peer: str | None = None,
     sheets: str | None = None,
     finished: bool = False,
+    share: bool = False,
+    identity: bool = True,
     quick: bool = False,
 ) -> dict[str, Any]:
     """Every ``step``-th labelled clip below ``data`` whose name contains ``only``.
@@ -56,7 +58,8 @@ def run(
     apart). ``staged`` clips are made for the truth. ``codec`` also makes the files that users get and compares
     verdicts. ``peer`` is the command of deface in an environment of its own: speeds and open heads.
     ``sheets`` is a folder for one contact sheet a release. ``finished`` shows what former runs left
-    in ``work``, without going on. ``quick`` takes two short clips.
+    in ``work``, without going on. ``share`` searches every clip once for all methods, which says nothing
+    about the speed of the later ones. Without ``identity`` tracks are not compared with people. ``quick`` takes two short clips.
     """
     clips = [] if data is None else list(_clips(data, only, step))
     if quick:
@@ -66,10 +69,10 @@ def run(
     if before is not None:
         earlier = json.loads(Path(before).read_text(encoding="utf-8"))
         result["before"] = [*earlier.pop("before", []), earlier]
-    result["clips"] = list(_releases(parts, clips, names))
+    result["clips"] = list(_releases(parts, clips, names, share))
     if sheets is not None:
         _write_sheets(parts, clips, result["clips"], Path(sheets))
-    result["identity"] = list(_identity(parts, clips))
+    result["identity"] = list(_identity(parts, clips)) if identity else []
     result["codec"] = list(_codec(parts, clips, result["clips"])) if codec else []
     result["peer"] = list(_peer(parts, clips, peer)) if peer else []
     result["staged"] = list(_staged(parts, names, staged))
@@ -104,17 +107,18 @@ def _clips(data: str, only: str | None, step: int) -> Iterator[tuple[LabelledCli
         yield clip, source
 
 
-def _releases(parts: _Parts, clips: Clips, methods: Sequence[str]) -> Iterator[Row]:
+def _releases(parts: _Parts, clips: Clips, methods: Sequence[str], share: bool) -> Iterator[Row]:
     for clip, source in clips:
         for method in methods:
-            row = parts.row(f"{method} {clip.name}", _release, parts.releases, clip, source, method)
+            given = parts.releases, clip, source, method, share
+            row = parts.row(f"{method} {clip.name}", _release, *given)
             if row is not None:
                 found = counted(row.pop("points", ()))
                 yield {"clip": clip.name, "tuning": clip.tuning, "method": method, **row, **found}
 
 
-def _release(folder: Path, clip: LabelledClip, source: Path, method: str) -> Row:
-    made = released(folder, source.parents[1], clip.name, method, LOSSLESS)
+def _release(folder: Path, clip: LabelledClip, source: Path, method: str, share: bool) -> Row:
+    made = released(folder, source.parents[1], clip.name, method, LOSSLESS, share)
     if "refused" in made:
         return {"refused": made["refused"]}
     found = measured(clip, source, made["path"], PARTS.get(method, WHOLE))

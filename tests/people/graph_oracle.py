@@ -29,7 +29,9 @@ def evaluate(model: GraphModel, picture: np.ndarray, outputs: Sequence[str]) -> 
 
     for node in in_order(model, outputs):
         if node.kind == "Placeholder":
-            known[node.name] = picture[None].astype(np.float64)
+            first = node.settings["shape"][1:2] == (3,)  # type: ignore[index]
+            turned = picture.transpose(2, 0, 1) if first else picture
+            known[node.name] = turned[None].astype(np.float64)
         else:
             known[node.name] = RULES[node.kind](node, *(look_up(name) for name in node.inputs))
     return [look_up(name) for name in outputs]
@@ -82,10 +84,9 @@ def convolution(node: Operation, x: np.ndarray, w: np.ndarray, *more: np.ndarray
 def largest(node: Operation, x: np.ndarray) -> np.ndarray:
     settings: Mapping[str, Any] = node.settings
     kernel, stride = settings["ksize"][1:3], settings["strides"][1:3]
-    assert settings["padding"] == "SAME"
-    padded = functional.pad(
-        torch.from_numpy(x).movedim(3, 1), around(x.shape[1:3], kernel, stride), value=-math.inf
-    )
+    padded = torch.from_numpy(x).movedim(3, 1)
+    if settings["padding"] == "SAME":
+        padded = functional.pad(padded, around(x.shape[1:3], kernel, stride), value=-math.inf)
     return functional.max_pool2d(padded, kernel, stride).movedim(1, 3).numpy()
 
 
@@ -176,6 +177,9 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "ExpandDims": lambda x, axis: np.expand_dims(x, int(axis)),
     "Range": lambda first, end, step: np.arange(first, end, step),
     "Tile": np.tile,
+    "Transpose": np.transpose,
+    "Pad": np.pad,
+    "PadV2": lambda x, wide, value: np.pad(x, wide, constant_values=float(value)),
     "Fill": lambda shape, value: np.full(shape, value),
     "Select": np.where,
     "GatherNd": lambda x, index: x[tuple(np.moveaxis(index, -1, 0))],
@@ -190,6 +194,7 @@ RULES: dict[str, Callable[..., Value]] = {
     **{"MaxPool": largest, "ResizeBilinear": resized, "StridedSlice": sliced, "Cast": cast},
     **{"Squeeze": squeezed, "TopKV2": best, "Split": split},
     **{"Sum": reduced(np.sum), "Max": reduced(np.max), "Mean": reduced(np.mean)},
+    "LeakyRelu": lambda node, x: np.where(x > 0, x, x * node.settings["alpha"]),
     "Pack": lambda node, *parts: np.stack(parts, axis_of(node)),
     "Unpack": lambda node, x: [np.take(x, i, axis_of(node)) for i in range(x.shape[axis_of(node)])],
 }

@@ -108,12 +108,12 @@ def test_a_mask_is_never_smaller_than_the_geometry(seed: int, sees: float) -> No
         sees == 0.0
     )  # then capsules and head are whole; where the body is seen, they are slimmer
     floor = np.zeros(SHAPE, np.uint8)
-    paint_body(floor, somebody.joints, head.scale(0.8), (1.0 if blind else 0.45) * radius, (0, 0))
+    paint_body(floor, somebody.joints, head.scale(0.65), (1.0 if blind else 0.4) * radius, (0, 0))
     window = np.zeros(SHAPE, bool)
     assert made.window is not None
     window[made.window] = True
     assert not (floor.astype(bool) & window & ~made.mask).any()
-    assert made.mask[ellipse(head if blind else head.scale(0.8), SHAPE)].all()
+    assert made.mask[ellipse(head if blind else head.scale(0.65), SHAPE)].all()
 
 
 def test_capsules_hold_limbs_and_leave_the_floor() -> None:
@@ -134,6 +134,30 @@ def test_a_box_that_no_network_fills_is_covered_by_its_ellipse() -> None:
         person(None), np.zeros((*SHAPE, 3), np.uint8), lambda crop: np.zeros(crop.shape[:2])
     )
     assert made.mask[ellipse(BOX, SHAPE)].all()
+
+
+def left_third(crop: Any) -> Any:
+    seen = np.zeros(crop.shape[:2])
+    seen[:, : crop.shape[1] // 3] = 1
+    return seen
+
+
+def test_a_third_of_a_mask_is_believed_of_a_body_with_joints_and_of_no_other() -> None:
+    picture = np.zeros((*SHAPE, 3), np.uint8)
+    right = ellipse(BOX, SHAPE)
+    right[:, :125] = False
+    assert masked(person(None), picture, left_third).mask[right].all()
+    assert not masked(person(STANDING), picture, left_third).mask[right].all()
+
+
+def test_somebody_cut_off_by_the_edge_is_covered_up_to_it() -> None:
+    picture, corner = np.zeros((*SHAPE, 3), np.uint8), Box(150, 60, 240, 240, 0.5)
+    made = masked(person(None, box=corner), picture, lambda crop: np.zeros(crop.shape[:2]))
+    assert made.mask[230:, 230:].all(), "nobody ends in the corner of the picture"
+    assert not made.mask[62, 152], "and the other corner is as round as ever"
+    fills = Box(2, 60, 239, 200, 0.5)
+    made = masked(person(None, box=fills), picture, left_third)
+    assert made.mask[120:140, 235:].all(), "however much of it the network fills"
 
 
 def test_what_a_network_sees_beside_the_box_is_not_covered() -> None:

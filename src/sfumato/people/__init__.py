@@ -9,6 +9,7 @@ track, box, joints, head, mask and the evidence for it. The stream declares its 
 a ``status`` and a ``review``.
 """
 
+from sfumato.people._anatomy import head_by_box
 from sfumato.people._boxes import Box, box_mask, hull, iou, suppress, unite
 from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco
 from sfumato.people._contact_sheet import (
@@ -115,6 +116,7 @@ __all__ = [
     "face_embedder",
     "find",
     "find_text",
+    "head_by_box",
     "held_back",
     "hull",
     "iou",

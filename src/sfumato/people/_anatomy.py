@@ -20,6 +20,7 @@ _FACE, _SHOULDERS, _HIPS = slice(0, 5), [5, 6], [11, 12]
 _BY_SHOULDERS, _BY_TRUNK, _BY_EARS, _BY_EYES = 0.40, 0.26, 0.9, 1.9
 _LEAST, _MOST = 0.05, 0.3  # of the longer side of the box
 _TALLER = 1.2
+_ROOM = 1.25  # joints of a face lie anywhere on a head that is seen from the side or from behind
 _EARS, _HAIR = 0.12, 0.12  # of a face's sides, on either side and above
 _MUCH_LARGER = 1.25  # a head by its joints is at most so much larger than by its face
 _UP = 0.15  # hair: the middle of a head lies above that of eyes, ears and nose
@@ -38,6 +39,11 @@ def no_joints() -> Joints:
     return np.zeros((17, 3), np.float32)
 
 
+def has_trunk(joints: Joints) -> bool:
+    """Whether both shoulders and both hips were seen."""
+    return bool(joints[[*_SHOULDERS, *_HIPS], 2].min() >= SEEN)
+
+
 def head_radius(joints: Joints, box: Box) -> float:
     """How large the head must be, from everything that can be measured."""
     longest = max(box.width, box.height)
@@ -51,7 +57,7 @@ def head_radius(joints: Joints, box: Box) -> float:
     sizes.append(_BY_SHOULDERS * apart(5, 6, SEEN))
     sizes.append(_BY_EARS * apart(3, 4, SEEN))
     sizes.append(_BY_EYES * apart(1, 2, SEEN))
-    if joints[[*_SHOULDERS, *_HIPS], 2].min() >= SEEN:
+    if has_trunk(joints):
         trunk = joints[_SHOULDERS, :2].mean(axis=0) - joints[_HIPS, :2].mean(axis=0)
         sizes.append(_BY_TRUNK * float(np.linalg.norm(trunk)))
     return min(max(sizes), max(_MOST * longest, 0.45 * min(box.width, box.height)))
@@ -80,6 +86,7 @@ def head_by_joints(joints: Joints, box: Box) -> Box | None:
     else:
         return None
     up = up / max(float(np.linalg.norm(up)), 1e-6)
+    radius *= _ROOM
     x, y = float(x + _UP * radius * up[0]), float(y + _UP * radius * up[1])
     wide, high = (1.0, _TALLER) if abs(up[1]) >= abs(up[0]) else (_TALLER, 1.0)
     return Box(
@@ -124,7 +131,7 @@ def body_circle(joints: Joints, box: Box) -> Joints:
     """The middle of the hips, and a point above the head on the circle around the body (2, 2): what
     BlazePose wants to know of a person. Without a trunk, the circle around the box."""
     seen = joints[joints[:, 2] >= SEEN, :2]
-    if joints[[*_SHOULDERS, *_HIPS], 2].min() < SEEN:
+    if not has_trunk(joints):
         x, y = box.centre
         return np.array([[x, y], [x, y - max(box.width, box.height) / 2]], np.float32)
     hips = joints[_HIPS, :2].mean(axis=0)

@@ -216,6 +216,12 @@ _ENTRIES = (
         weights=Member("package/models/centernet.bin", 4030290, "1b635a15009071f506f9f2b3519b31c072c534888989f30d269ffd44734ef7ef"),
     ),
     ModelEntry(
+        "nanodet", _HUMAN_MODELS, "package/models/nanodet.json", 121604,
+        "4495eb0ec74bd33ee40a79aa06ebc1ccd7e28be1bf7355d93ffb570b8d77f45d", "MIT",
+        "people: boxes, a third opinion that checks the output",
+        weights=Member("package/models/nanodet.bin", 7574558, "5d0e4f8c4eded666287330be03017d494787d35f523fd77ca23f59db984a4ad9"),
+    ),
+    ModelEntry(
         "movenet-thunder", _HUMAN_MODELS, "package/models/movenet-thunder.json", 161923,
         "7ac4e2a8449fc279f71b8b0ba52f7c5daafc124ce9b6bf7549289ca432e342b6", _APACHE,
         "17 joints of one person, precise",

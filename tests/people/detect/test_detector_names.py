@@ -69,9 +69,7 @@ def test_plug_in_that_cannot_detect_is_refused() -> None:
 @pytest.mark.parametrize("name", ["nothing", "", "centerface+"])
 def test_unknown_names_list_the_known_ones(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(_registry._BUNDLED["faces"], "centerface", Left)  # type: ignore[index]
-    with pytest.raises(
-        SfumatoError, match="choose out of centerface, centerface-native, blazeface"
-    ):
+    with pytest.raises(SfumatoError, match="choose out of centerface, blazeface"):
         people.face_detector(name)
 
 

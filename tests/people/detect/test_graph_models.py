@@ -19,6 +19,7 @@ from sfumato.people.detect._centernet import decode as decode_centernet
 from sfumato.people.detect._litert import LiteRtModel
 from sfumato.people.detect._movenet import _HEADS
 from sfumato.people.detect._movenet import decode as decode_movenet
+from sfumato.people.detect._nanodet import _HEADS as _NANODET_HEADS
 from sfumato.people.detect._tfjs import GraphModel, load_graph_model, read_graph_model
 from sfumato.people.detect._tfjs_to_litert import convert
 
@@ -79,6 +80,8 @@ def _attribute(value: Any) -> dict[str, Any]:
         return {"b": value}
     if isinstance(value, int):
         return {"i": str(value)}
+    if isinstance(value, float):
+        return {"f": value}
     if isinstance(value, str):
         return {"s": base64.b64encode(value.encode()).decode()}
     if isinstance(value, dict):
@@ -176,6 +179,39 @@ def test_sizes_in_the_file_grow_with_the_picture(tmp_path: Path) -> None:
     assert large[2].shape[:2] == (96, 128)
 
 
+def test_a_graph_with_channels_first_says_the_same_with_channels_last(tmp_path: Path) -> None:
+    writer = Writer(seed=5)
+    source = writer.add("Placeholder", shape={"shape": [1, 3, 32, 64]})
+    last, first = (writer.constant(np.array(o, np.int32)) for o in ((0, 2, 3, 1), (0, 3, 1, 2)))
+    wide = writer.constant(np.array([[0, 0], [0, 0], [1, 2], [0, 1]], np.int32))
+
+    def convolved(values: str, *shape: int, **change: Any) -> str:
+        turned = writer.add("Transpose", writer.add("Pad", values, wide), last)
+        made = writer.convolution(turned, *shape, kind="Conv2D", padding="VALID", **change)
+        back = writer.add("Transpose", writer.add("Add", made, writer.random(shape[3])), first)
+        return writer.add("LeakyRelu", back, alpha=0.1)
+
+    one = convolved(source, 3, 3, 3, 4, strides=[1, 2, 2, 1])
+    least = writer.constant(np.float32(-1e9))
+    pooled = writer.add("Transpose", writer.add("PadV2", one, wide, least), last)
+    window = {"ksize": [1, 3, 3, 1], "strides": [1, 1, 1, 1], "padding": "VALID"}
+    pooled = writer.add("Transpose", writer.add("MaxPool", pooled, **window), first)
+    both = writer.add(
+        "ConcatV2",
+        convolved(pooled, 2, 2, 4, 5),
+        convolved(pooled, 2, 2, 4, 6),
+        writer.constant(np.array(1, np.int32)),
+    )
+    turned = writer.add("Transpose", both, last)
+    output = writer.add("Add", turned, writer.random(11))
+    other = writer.add("Transpose", source, writer.constant(np.array((0, 1, 3, 2), np.int32)))
+    model = read_graph_model(*writer.write(tmp_path))
+    _compare(model, (64, 32), [output])
+    _compare(model, (96, 64), [output])
+    with pytest.raises(SfumatoError, match="axes in another order"):
+        convert(model, (64, 32), [other])
+
+
 def test_only_the_leading_channels_are_kept(tmp_path: Path) -> None:
     model, (first, second) = _every_operation(tmp_path, (-1, -1))
     picture = np.random.default_rng(1).uniform(0, 255, (32, 64, 3)).astype(np.float32)
@@ -228,6 +264,7 @@ _THUNDER = tuple(
     [
         ("movenet-multipose", (192, 128), _HEADS),
         ("movenet-thunder", (256, 256), _THUNDER),
+        ("nanodet", (416, 416), _NANODET_HEADS),
         ("centernet", (512, 512), (_KINDS, _SIDES)),
     ],
 )

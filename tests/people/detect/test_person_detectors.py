@@ -16,6 +16,7 @@ from sfumato.people import Box
 from sfumato.people.detect._centernet import decode as decode_centernet
 from sfumato.people.detect._movenet import JOINTS, JointedPerson, MoveNet
 from sfumato.people.detect._movenet import decode as decode_movenet
+from sfumato.people.detect._nanodet import decode as decode_nanodet
 from sfumato.people.detect._tiles import one_each, whole_and_tiles
 
 
@@ -98,6 +99,32 @@ def test_movenet_finds_more_than_the_six_of_its_graph_and_nobody_in_nothing() ->
     nothing = decode_movenet(heads, 0.99, 30)
     assert nothing.corners.shape == (0, 4)
     assert nothing.joints.shape == (0, 17, 2)
+
+
+def test_nanodet_is_decoded_as_cell_by_cell() -> None:
+    random = np.random.default_rng(4)
+    heads = [random.normal(-1, 2, (n, n + 3, 124)).astype(np.float32) for n in (8, 4, 2)]
+    expected = []
+    for head, stride in zip(heads, (8, 16, 32), strict=True):
+        rows, columns = head.shape[:2]
+        for y in range(rows):
+            for x in range(columns):
+                score = 1 / (1 + np.exp(-float(head[y, x, 0])))
+                near = head[max(y - 1, 0) : y + 2, max(x - 1, 0) : x + 2, 0]
+                if score < 0.4 or near.max() > head[y, x, 0]:
+                    continue
+                away = []
+                for side in range(4):
+                    bins = np.exp(head[y, x, 80 + 11 * side : 91 + 11 * side].astype(float))
+                    away.append(stride * sum(i * b for i, b in enumerate(bins)) / bins.sum())
+                cx, cy = (x + 0.5) * stride, (y + 0.5) * stride
+                corners = [cx - away[0], cy - away[1], cx + away[2], cy + away[3]]
+                expected.append((score, corners))
+    corners, scores = decode_nanodet(heads, 0.4)
+    expected.sort(key=lambda each: -each[0])
+    assert len(expected) > 5
+    np.testing.assert_allclose(scores, [score for score, _ in expected], rtol=1e-5)
+    np.testing.assert_allclose(corners, [each for _, each in expected], atol=1e-3)
 
 
 def test_centernet_is_decoded_as_cell_by_cell() -> None:

@@ -88,13 +88,6 @@ def test_pose_finds_two_people_upright_and_in_metres(couple: Image, name: str) -
     assert right - left > 40
 
 
-def test_heads_of_poses_hold_the_faces(couple: Image, centerface: Any) -> None:
-    heads = _made(people.face_detector, "heads").detect(couple)
-    faces = [box for box in centerface.detect(couple) if box.score > 0.5]
-    assert len(faces) == 2
-    assert all(max(head.covers(face) for head in heads) > 0.6 for face in faces)
-
-
 def test_masks_show_the_people_and_not_the_room(couple: Image) -> None:
     estimator = _made(people.pose_estimator)
     mask = _made(people.person_segmenter, "selfie+pose").segment(couple) > 0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.people import Box, Look
+from sfumato.people import Box, Look, Pose
 from sfumato.people._anatomy import no_joints
 from sfumato.people.detect._sightings import sightings
 
@@ -59,6 +60,38 @@ def test_low_scores_are_faint_unless_two_agree() -> None:
     also = Box(52, 25, 94, 138, 0.14, "centernet")
     assert not sightings([joined(low)], [also], [], BIRTH)[0].faint
     assert sightings([], [also], [], BIRTH)[0].faint
+
+
+def test_a_doubtful_box_around_several_people_is_nobody_but_a_sure_one_is() -> None:
+    two = [joined(BODY), joined(Box(100, 25, 140, 145, 0.5, "movenet"))]
+    around = Box(45, 15, 150, 150, 0.3, "centernet")
+    assert len(sightings(two, [around], [], BIRTH)) == 2
+    assert len(sightings(two[:1], [around], [], BIRTH)) == 2, "of one it may be a neighbour"
+    assert len(sightings(two, [replace(around, score=0.6)], [], BIRTH)) == 3
+
+
+def test_of_somebody_cut_off_on_both_sides_no_pose_is_invented() -> None:
+    class Bodies:
+        name, device = "bodies", "test"
+
+        def __init__(self, box: Box) -> None:
+            self.box = box
+
+        def detect(self, image: Any) -> list[Box]:
+            return [self.box]
+
+    class Poses:
+        name, device = "poses", "test"
+
+        def estimate(self, image: Any, previous: Any, search: bool) -> tuple[Pose, ...]:
+            points = np.zeros((33, 3), np.float32)
+            points[:, :2] = np.linspace(60, 120, 66).reshape(33, 2)
+            return (Pose(points, points, np.ones(33, np.float32), 1.0),)
+
+    picture = np.zeros((200, 300, 3), np.uint8)
+    for box, posed in ((Box(40, 40, 150, 190, 0.9), True), (Box(1, 40, 299, 190, 0.9), False)):
+        (one,) = Look([Bodies(box)], [], Poses())(picture)
+        assert one.joints[:, 2].any() == posed
 
 
 @given(

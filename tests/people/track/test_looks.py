@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sfumato.errors import SfumatoError
-from sfumato.media import Image
+from sfumato.media import Frame, Image
 from sfumato.people import Box, find
 from sfumato.people.detect._registry import UnitedDetector
 from sfumato.people.track import _find
@@ -106,3 +108,32 @@ def test_a_union_may_be_asked_at_once_if_all_its_parts_may() -> None:
     both = [ByBrightness(True), ByBrightness(True)]
     assert UnitedDetector(both).at_once
     assert not UnitedDetector([*both, ByBrightness(False)]).at_once
+
+
+def looks_at(pictures: list[Image], every: int) -> list[int]:
+    """The numbers of the frames that ``find`` looks at."""
+    seen: list[int] = []
+
+    class Counting:
+        name, device = "counting", "test"
+
+        def detect(self, image: Image) -> list[Box]:
+            seen.append(next(i for i, each in enumerate(pictures) if each is image))
+            return []
+
+    frames = (Frame(each, i, Fraction(i, 25)) for i, each in enumerate(pictures))
+    stream = find(frames, Counting(), every=every, masks=False)
+    assert sum(1 for _ in stream) == len(pictures)
+    return sorted(seen)
+
+
+def test_twice_as_many_frames_are_looked_at_where_the_picture_moves() -> None:
+    pattern = np.random.default_rng(1).integers(0, 256, (12, 40, 3), dtype=np.uint8)
+    large = np.kron(pattern, np.ones((10, 10, 1), np.uint8))
+    still = [large[:, :160].copy() for _ in range(13)]
+    moving = [large[:, 8 * i : 8 * i + 160].copy() for i in range(13)]
+    brighter = [np.clip(each // 2 + 8 * i, 0, 255).astype(np.uint8) for i, each in enumerate(still)]
+    assert looks_at(still, 4) == [0, 4, 8, 12]
+    assert looks_at(brighter, 4) == [0, 4, 8, 12], "a lamp moves nobody"
+    assert looks_at(moving, 4) == [0, 2, 4, 6, 8, 10, 12]
+    assert looks_at(moving, 1) == list(range(13))

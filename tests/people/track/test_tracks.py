@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -127,6 +128,42 @@ def test_one_who_is_lost_is_held_while_the_picture_shows_them_and_no_longer() ->
         assert covered(body(100).box, answers[i]) > 0.99, i
     assert not any(answers[i] for i in range(40, 80))
     assert any(span.reason == "held" for span in tracker.review.spans)
+
+
+def test_a_box_of_one_network_without_joints_is_held_for_eight_frames_at_most() -> None:
+    one = replace(body(100), sources=("one",))
+    script: list[Any] = [[one] if i < 20 else [] for i in range(60)]
+    answers, _ = follow(script, still(range(60)))
+    assert all(answers[i] for i in range(27))
+    assert not any(answers[i] for i in range(28, 60)), "a doorway looks alike for ever"
+
+
+def test_a_doubtful_sighting_ends_where_somebody_looked_again() -> None:
+    script: list[Any] = [None] * 30
+    for look in (8, 10, 12, 14, 16):
+        script[look] = []
+    script[12] = [body(100, score=0.2, solid=False)]
+    answers, _ = follow(script, still(range(30)), every=4)
+    assert [i for i, answer in enumerate(answers) if answer] == [11, 12, 13]
+
+
+def test_a_bridged_head_has_room_for_the_way_it_may_have_taken() -> None:
+    """A head that turns a quarter of a circle between two looks lies off the straight line."""
+    script: list[Any] = [None] * 9
+    start, end = body(100, 60), body(116, 76)
+    script[0], script[4], script[8] = [start], [end], [end]
+    answers, _ = follow(script, still(range(9), 9), every=4)
+    (person,) = answers[2]
+    middle = math.sqrt(0.5) * 16
+    (x, y), head = start.head.centre, person.head
+    assert head is not None
+    assert covered_head(head, x + middle, y + 16 - middle, start.head.width / 2)
+    still_there, _ = follow([[start], None, None, None, [start]], still(range(5), 5), every=4)
+    assert still_there[2][0].head.width < head.width
+
+
+def covered_head(head: Box, x: float, y: float, radius: float) -> bool:
+    return bool(head.x0 <= x - radius and head.x1 >= x + radius and head.y0 <= y - radius)
 
 
 def test_one_who_walks_on_unseen_is_followed() -> None:

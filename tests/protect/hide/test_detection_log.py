@@ -71,6 +71,14 @@ def test_a_box_around_faces_is_no_face() -> None:
     assert credible([crowd], known=[one]) == []
 
 
+def test_a_face_as_large_as_the_room_is_none_where_others_are_known_elsewhere() -> None:
+    floor, head = people.Box(60, 27, 150, 116), people.Box(20, 5, 34, 22)
+    assert credible([floor], known=[head], side=126) == []
+    assert credible([floor], side=126) == [floor], "where nobody is known it may be somebody near"
+    assert credible([floor], known=[head.shift(50, 10)], side=126) == [floor], "a head partly in it"
+    assert credible([floor.scale(0.5)], known=[head], side=126) == [floor.scale(0.5)]
+
+
 def test_flicker_is_the_change_between_neighbours() -> None:
     assert flicker([0.1, 0.1, 0.2, 0.2, 0.19])["largest_change_of_area"] == pytest.approx(0.5)
     assert flicker([0.1, 0.1, 0.2, 0.2, 0.19])["share_of_changes_above_a_quarter"] == 0.25

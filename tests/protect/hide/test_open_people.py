@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import numpy as np
 import pytest
 
 from sfumato.media import VideoWriter
-from sfumato.people import Box, Look, Pose
-from sfumato.protect.hide import _residual_faces
-from sfumato.protect.hide._residual_faces import people_left, still_shows
+from sfumato.people import Box, Look
+from sfumato.protect.hide import _residual_people
+from sfumato.protect.hide._residual_people import heads_left, people_left, still_shows
 
 BOX = Box(20, 10, 60, 70)
 
@@ -54,29 +55,70 @@ def test_a_plain_place_is_open_if_its_colour_is_the_same() -> None:
 
 
 class Always:
+    """A checking network that sees somebody in the same place of every picture."""
+
     name, device = "always", "test"
 
-    def estimate(self, image: Any, previous: Any = (), search: bool = True) -> tuple[Pose, ...]:
-        points = np.zeros((33, 3), np.float32)
-        points[:, :2] = (40, 5)
-        points[[11, 12, 23, 24], :2] = [(20, 10), (60, 10), (20, 70), (60, 70)]
-        return (Pose(points, points, np.ones(33, np.float32), 0.9),)
+    def __init__(self, score: float, box: Box = BOX) -> None:
+        self.box = replace(box, score=score)
+
+    def detect(self, image: Any) -> list[Box]:
+        return [self.box]
 
 
-@pytest.mark.parametrize("confirmed", [True, False])
-def test_open_people_are_named_by_frame_if_a_second_look_confirms_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirmed: bool
-) -> None:
-    class Body:
-        name, device = "body", "test"
+class Body:
+    name, device = "body", "test"
 
-        def detect(self, image: Any) -> list[Box]:
-            return [Box(0, 0, image.shape[1], image.shape[0], 0.9)] if confirmed else []
+    def detect(self, image: Any) -> list[Box]:
+        high, wide = image.shape[:2]
+        return [Box(0.1 * wide, 0.1 * high, 0.9 * wide, 0.9 * high, 0.9)]
 
-    monkeypatch.setattr(_residual_faces, "_search", lambda: Look([Body()], []))
+
+class Nobody(Body):
+    def detect(self, image: Any) -> list[Box]:
+        return []
+
+
+def two_videos(folder: Path) -> tuple[Path, Path]:
+    """Nine frames of a room, and the same with one place covered on the first five."""
     for name, hidden in (("in.mkv", ()), ("out.mkv", (0, 1, 2, 3, 4))):
-        with VideoWriter(tmp_path / name, rate=25, size=(96, 80), codec="ffv1") as writer:
+        with VideoWriter(folder / name, rate=25, size=(96, 80), codec="ffv1") as writer:
             for number in range(9):
                 writer.write(covered("flat") if number in hidden else room())
-    left = people_left(tmp_path / "in.mkv", tmp_path / "out.mkv", second=Always(), every=2)
-    assert [number for number, _ in left] == ([6, 8] if confirmed else [])
+    return folder / "in.mkv", folder / "out.mkv"
+
+
+@pytest.mark.parametrize(
+    ("score", "search", "frames"),
+    [(0.6, Nobody, [6, 8]), (0.35, Body, [6, 8]), (0.35, Nobody, [])],
+)
+def test_open_people_are_named_by_frame_if_the_check_is_sure_or_a_second_look_confirms_them(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    score: float,
+    search: type[Body],
+    frames: list[int],
+) -> None:
+    monkeypatch.setattr(_residual_people, "_search", lambda: Look([search()], []))
+    source, made = two_videos(tmp_path)
+    left = people_left(source, made, second=Always(score), every=2)
+    assert [number for number, _ in left] == frames
+
+
+def test_somebody_in_whose_box_no_head_was_covered_is_left(tmp_path: Path) -> None:
+    source, made = two_videos(tmp_path)
+    own, others = Box(34, 12, 44, 24), Box(80, 60, 90, 70)
+    covers = [(own,), (others,), None, (), (own, others)]
+    left = dict(heads_left(source, made, second=Always(0.6), every=1, covered=covers))
+    assert sorted(left) == [1, 3], "an unknown frame is not judged"
+    legs = Always(0.6, Box(20, 40, 60, 70))
+    assert not list(heads_left(source, made, second=legs, every=1, covered=[(own,)] * 9))
+    (head,) = left[1]
+    assert BOX.scale(1.3).covers(head) == 1
+    assert head.y1 < BOX.centre[1]
+
+
+def test_of_somebody_cut_off_above_no_head_is_asked_for(tmp_path: Path) -> None:
+    source, made = two_videos(tmp_path)
+    second = Always(0.9, Box(20, 0, 60, 70))
+    assert not list(heads_left(source, made, second=second, every=1, covered=[()] * 9))

@@ -26,7 +26,7 @@ from sfumato.privacy.clopper_pearson import at_least, at_most
 from sfumato.progress import track
 from sfumato.protect.hide import is_one_of, still_shows
 
-FACES = "centerface+blazeface"
+FACES, BODIES = "centerface+blazeface", "movenet+centernet+nanodet"
 _THUMBNAIL = 240
 _MIDDLE = 0.5  # of the box of a whole person
 _KINDS = {"face": "faces", "person": "whole people"}
@@ -225,7 +225,8 @@ def leaks_by_clip(
     Each output's card says whether bodies count, unless ``faces_only`` does. A clip that cannot be
     looked at has a verdict too: it did not pass.
     """
-    faces, bodies = people.face_detector(FACES), cache(people.person_detector)
+    faces = people.face_detector(FACES)
+    bodies = cache(lambda: people.person_detector(BODIES))
 
     def one(output: Path, original: Path | None) -> LeakReport:
         if faces_only is None:
@@ -282,7 +283,7 @@ def _finders(faces: Any, bodies: Any) -> dict[str, Any]:
     if faces is not False:
         made["face"] = people.face_detector(FACES) if faces in (None, True) else faces
     if bodies is not False:
-        made["person"] = people.person_detector() if bodies is True else bodies
+        made["person"] = people.person_detector(BODIES) if bodies is True else bodies
     return made
 
 

@@ -20,7 +20,6 @@ from sfumato.people.detect._square_views import windows
 _STRIDE = 4
 _MULTIPLE = 32  # the network halves its input five times
 _OVERLAP = 0.3
-_SIDES = {"centerface": (640, 1280), "centerface-native": (1, 1 << 16)}
 _OUTPUTS = ("537", "538", "539")  # heat map, log size, offset; the landmarks are not needed
 _WINDOW = 192
 # a window shifts the picture against the network's grid, which changes scores a little
@@ -32,23 +31,21 @@ class CenterFace:
 
     The picture is scaled so that its longer side lies within ``sides``: small pictures are
     enlarged, because a face below about ten pixels is not found, and large ones are reduced.
-    ``centerface-native`` takes every picture at its own size: faster on small ones, blind to more.
     """
 
+    name = "centerface"
     device = DEVICE
     at_once = True
 
     def __init__(
         self,
-        name: str = "centerface",
         *,
         threshold: float = 0.2,
-        sides: tuple[int, int] | None = None,
+        sides: tuple[int, int] = (640, 1280),
         margin: float = 1.15,
         offline: bool = False,
     ) -> None:
-        self.name = name
-        self._sides = sides or _SIDES[name]
+        self._sides = sides
         self._threshold, self._margin = threshold, margin
         graph = read_graph(store.path("centerface", offline=offline))
         self._models = LiteRtModels(lambda size: convert(graph, size, _OUTPUTS))

@@ -42,7 +42,7 @@ _HEADS = tuple(
 _PEAK = 5  # a middle is the largest of this many cells around
 _SAME_VALUE = 1.0132789611816406e-06
 _REACH = 0.300048828125  # of the shorter side: how far a joint may lie from where it is expected
-_FACE, _HEAD = 5, 0.2  # the joints of a head, and when one of them is likely
+_FACE, _HEAD = 5, 0.1  # the joints of a head, and when one of them is worth a word
 _APART = 0.12  # of a box: the mean distance of the joints of two people
 _SEEN = 0.126953125  # joints above this count for the score of a person
 

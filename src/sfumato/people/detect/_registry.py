@@ -36,19 +36,10 @@ def _blazeface(name: str) -> Factory:
     return make
 
 
-def _centerface(name: str) -> Factory:
-    def make(**settings: Any) -> Any:
-        from sfumato.people.detect._centerface import CenterFace
+def _centerface(**settings: Any) -> Any:
+    from sfumato.people.detect._centerface import CenterFace
 
-        return CenterFace(name, **settings)
-
-    return make
-
-
-def _heads(**settings: Any) -> Any:
-    from sfumato.people.detect._heads import Heads
-
-    return Heads(**settings)
+    return CenterFace(**settings)
 
 
 def _bodies(**settings: Any) -> Any:
@@ -69,13 +60,16 @@ def _centernet(**settings: Any) -> Any:
     return CenterNet(**settings)
 
 
-def _selfie(name: str) -> Factory:
-    def make(**settings: Any) -> Any:
-        from sfumato.people.detect._segmenters import SelfieSegmenter
+def _nanodet(**settings: Any) -> Any:
+    from sfumato.people.detect._nanodet import NanoDet
 
-        return SelfieSegmenter(name, **settings)
+    return NanoDet(**settings)
 
-    return make
+
+def _selfie(**settings: Any) -> Any:
+    from sfumato.people.detect._segmenters import SelfieSegmenter
+
+    return SelfieSegmenter(**settings)
 
 
 def _pose_masks(**settings: Any) -> Any:
@@ -108,16 +102,13 @@ def _pp_ocr(**settings: Any) -> Any:
 # Imports wait until a detector is asked for: naming one must not load a runtime.
 _BUNDLED: Mapping[str, Mapping[str, Factory]] = {
     "faces": {
-        "centerface": _centerface("centerface"),
-        "centerface-native": _centerface("centerface-native"),
+        "centerface": _centerface,
         "blazeface": _blazeface("blazeface"),
         "blazeface-short": _blazeface("blazeface-short"),
-        "heads": _heads,
     },
-    "people": {"pose": _bodies, "movenet": _movenet, "centernet": _centernet},
+    "people": {"pose": _bodies, "movenet": _movenet, "centernet": _centernet, "nanodet": _nanodet},
     "masks": {
-        "selfie": _selfie("selfie"),
-        "selfie-landscape": _selfie("selfie-landscape"),
+        "selfie": _selfie,
         "pose": _pose_masks,
     },
     "poses": {
@@ -186,20 +177,19 @@ def look_near(
 
 
 def face_detector(names: str = "centerface+blazeface", *, offline: bool = False) -> FaceDetector:
-    """Faces by ``centerface``, ``centerface-native``, ``blazeface``, ``blazeface-short``, ``heads``,
-    a plug-in, or a union ``a+b``."""
+    """Faces by ``centerface``, ``blazeface``, ``blazeface-short``, a plug-in, or a union ``a+b``."""
     parts = [make("faces", name, FaceDetector, offline) for name in names.split("+")]
     return parts[0] if len(parts) == 1 else UnitedDetector(parts)
 
 
 def person_detector(names: str = "movenet+centernet", *, offline: bool = False) -> PersonDetector:
-    """Whole people by ``pose``, ``movenet``, ``centernet``, a plug-in, or a union ``a+b``."""
+    """Whole people by ``movenet``, ``centernet``, ``nanodet``, ``pose``, a plug-in, or a union ``a+b``."""
     parts = [make("people", name, PersonDetector, offline) for name in names.split("+")]
     return parts[0] if len(parts) == 1 else UnitedDetector(parts)
 
 
 def person_segmenter(names: str = "selfie+pose", *, offline: bool = False) -> PersonSegmenter:
-    """Person masks by ``selfie``, ``selfie-landscape``, ``pose`` or a union."""
+    """Person masks by ``selfie``, ``pose`` or a union."""
     from sfumato.people.detect._segmenters import UnitedSegmenter
 
     parts = [make("masks", name, PersonSegmenter, offline) for name in names.split("+")]

@@ -18,19 +18,18 @@ Probabilities = npt.NDArray[np.float32]
 
 
 class SelfieSegmenter:
-    """``selfie`` (square, finds small people) or ``selfie-landscape`` (wide, faster).
+    """``selfie``: finds small people too.
 
-    The square network squeezes the picture as it was trained to; with ``tiles`` a wide picture is
+    The network is square and squeezes the picture as it was trained to; with ``tiles`` a wide picture is
     also looked at in overlapping squares and the larger probability counts.
     """
 
+    name = "selfie"
     device = DEVICE
 
-    def __init__(self, name: str = "selfie", *, tiles: bool = True, offline: bool = False) -> None:
-        self.name = name
-        model = "selfie-segmentation" + name.removeprefix("selfie")
-        self._model = LiteRtModel(model, offline=offline)
-        self._tiles = tiles and name == "selfie"
+    def __init__(self, *, tiles: bool = True, offline: bool = False) -> None:
+        self._model = LiteRtModel("selfie-segmentation", offline=offline)
+        self._tiles = tiles
 
     def segment(self, image: Image) -> Probabilities:
         height, width = image.shape[:2]

@@ -23,12 +23,19 @@ _PART, _SURE_PART = (
     0.8,
     0.35,
 )  # a box that lies inside another by so much is a part of it, unless sure
+_IN_GROUP = 0.8  # of somebody who belongs to a group
 _LOW_IN_BODY = 0.6  # a face lies in the upper part of an upright body
 _SURE_FACE, _GIANT = 0.5, 0.35
+_FILLS = 0.95  # of the picture's width or height
 _SMALLEST_POSE = 40  # pixels: joints of smaller people say nothing
 # the 17 joints of COCO among the 33 landmarks of BlazePose
 _COCO = [0, 2, 5, 7, 8, 11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
+_LIKELY_HEAD = 0.15
 SOLID = 0.4  # score from which one network's word is enough
+
+
+# box, joints, who found it, and whether that is enough to believe it
+Body = tuple[Box, Joints, tuple[str, ...], bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +66,7 @@ def sightings(
 
     ``birth`` is, by detector, the score below which a find is faint.
     """
-    bodies: list[tuple[Box, Joints, tuple[str, ...], bool]] = []
+    bodies: list[Body] = []
     free = list(boxes)
     for box, joints in jointed:
         match = max(free, key=lambda other: iou(box, other), default=None)
@@ -77,7 +84,21 @@ def sightings(
         same = any(iou(other, box) >= _SAME for other, *_ in bodies)
         if not inside and not same:
             bodies.append((box, no_joints(), (box.source,), box.score >= SOLID))
-    return _with_faces(bodies, faces, birth)
+    people = [body for body in bodies if not _is_group(body, bodies)]
+    return _with_faces(people, faces, birth)
+
+
+def _is_group(body: Body, everybody: Sequence[Body]) -> bool:
+    """Whether a doubtful box without joints is drawn around several people who were found each."""
+    box, joints, _, solid = body
+    if solid or joints[:, 2].any():
+        return False
+    inside = [
+        other
+        for other, _, sources, sure in everybody
+        if (sure or len(sources) > 1) and other is not box and box.covers(other) >= _IN_GROUP
+    ]
+    return len(inside) > 1
 
 
 def _is_part(box: Box, whole: Box, joints: Joints) -> bool:
@@ -95,7 +116,7 @@ def _holds(box: Box, point: tuple[float, float]) -> bool:
 
 
 def _with_faces(
-    bodies: list[tuple[Box, Joints, tuple[str, ...], bool]],
+    bodies: list[Body],
     faces: Sequence[Box],
     birth: dict[str, float],
 ) -> list[Sighting]:
@@ -221,7 +242,11 @@ class Look:
         for detector in self._bodies:
             if hasattr(detector, "look"):
                 everybody, peaks = detector.look(image)
-                heads += [(float(x), float(y), float(sure)) for x, y, sure in peaks]
+                heads += [
+                    (float(x), float(y), float(sure))
+                    for x, y, sure in peaks
+                    if sure >= _LIKELY_HEAD
+                ]
                 for person in everybody:
                     joints = np.concatenate([person.joints, person.confidence[:, None]], axis=1)
                     jointed.append((person.box, joints.astype(np.float32)))
@@ -237,6 +262,11 @@ class Look:
         """Somebody with a body and without joints, with those that a pose estimator sees there."""
         if not one.body or one.faint or one.joints[:, 2].any() or one.box.height < _SMALLEST_POSE:
             return one
+        height, width = image.shape[:2]
+        if one.box.width >= _FILLS * width or one.box.height >= _FILLS * height:
+            return (
+                one  # cut off on both sides: the estimator would invent the rest, and be sure of it
+            )
         nobody = np.zeros((33, 3), np.float32)
         place = Pose(nobody, nobody, nobody[:, 0], 1.0, None, 0, body_circle(one.joints, one.box))
         for pose in poses.estimate(image, (place,), False):

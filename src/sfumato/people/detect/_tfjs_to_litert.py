@@ -46,6 +46,7 @@ class _TfjsConverter(LiteRtBuilder):
         self._size, self._outputs, self._channels = size, outputs, channels
         self._input = ""
         self._growth = np.ones(2)  # of the picture against the one size that the file was made for
+        self._rows = 1  # the axis of rows in the file; here channels always come last
 
     def model(self) -> bytes:
         for node in _needed(self._operations, self._outputs):
@@ -58,12 +59,21 @@ class _TfjsConverter(LiteRtBuilder):
     def picture(self, node: Operation) -> None:
         self._input = node.name
         self.place(node.name, (1, self._size[1], self._size[0], 3))
-        made_for = np.array(_listed(node, "shape")[1:3])
+        stated = _listed(node, "shape")
+        self._rows = 2 if stated[1:2] == (3,) else 1
+        made_for = np.array(stated[self._rows : self._rows + 2])
         if (made_for > 0).all():
             self._growth = np.array(self._size[::-1]) / made_for
 
     def unchanged(self, node: Operation) -> None:
         self.same(node.name, node.inputs[0])
+
+    def turned(self, node: Operation) -> None:
+        """Between channels first and channels last, around every convolution: nothing to do here."""
+        order = tuple(self._whole(node.inputs[1]).tolist())
+        if self._rows == 1 or order not in ((0, 2, 3, 1), (0, 3, 1, 2)):
+            raise _cannot("axes in another order")
+        self.unchanged(node)
 
     def batch_of_one(self, node: Operation) -> None:
         """A batch that holds one picture, taken apart or put together again."""
@@ -113,6 +123,40 @@ class _TfjsConverter(LiteRtBuilder):
         self.place(node.name, (1, *sides, made))
         self.add(kind, inputs, node.name, options)
 
+    def padded(self, node: Operation) -> None:
+        rows = self._rows
+        wide = self._whole(node.inputs[1])  # before and after, for every axis of the file
+        wide = np.stack([wide[0], wide[rows], wide[rows + 1], wide[3 if rows == 1 else 1]])
+        inputs = [self.at(node.inputs[0]), self.constant(wide.astype(np.int32))]
+        if node.kind == "PadV2":
+            inputs.append(self.constant(np.asarray(self._weights[node.inputs[2]], np.float32)))
+        shape = [
+            side + int(more.sum())
+            for side, more in zip(self.shape(node.inputs[0]), wide, strict=True)
+        ]
+        self.place(node.name, shape)
+        options = getattr(self.schema, f"{node.kind}OptionsT")()
+        self.add(node.kind.upper(), inputs, node.name, options)
+
+    def largest(self, node: Operation) -> None:
+        kernel, strides = _listed(node, "ksize")[1:3], _listed(node, "strides")[1:3]
+        if node.settings["padding"] != "VALID":
+            raise _cannot("a pooling that pads")
+        options = self.schema.Pool2DOptionsT()
+        options.padding = self.schema.Padding.VALID
+        options.filterHeight, options.filterWidth = kernel
+        options.strideH, options.strideW = strides
+        _, *sides, channels = self.shape(node.inputs[0])
+        sides = [(s - k) // t + 1 for s, k, t in zip(sides, kernel, strides, strict=True)]
+        self.place(node.name, (1, *sides, channels))
+        self.add("MAX_POOL_2D", [self.at(node.inputs[0])], node.name, options)
+
+    def leaky(self, node: Operation) -> None:
+        options = self.schema.LeakyReluOptionsT()
+        options.alpha = node.settings["alpha"]
+        self.place(node.name, self.shape(node.inputs[0]))
+        self.add("LEAKY_RELU", [self.at(node.inputs[0])], node.name, options)
+
     def arithmetic(self, node: Operation) -> None:
         kind = {"AddV2": "Add"}.get(node.kind, node.kind)
         inputs = [self._value(name) for name in node.inputs]
@@ -138,7 +182,7 @@ class _TfjsConverter(LiteRtBuilder):
     def joined(self, node: Operation) -> None:
         *parts, axis = node.inputs
         shapes = [self.shape(part) for part in parts]
-        if int(self._whole(axis)) not in (3, -1):
+        if int(self._whole(axis)) not in ((3, -1) if self._rows == 1 else (1,)):
             raise _cannot("a concatenation that is not of channels")
         options = self.schema.ConcatenationOptionsT()
         options.axis = 3
@@ -200,6 +244,11 @@ _BUILD: Mapping[str, Callable[[_TfjsConverter, Operation], None]] = {
     "AddV2": _TfjsConverter.arithmetic,
     "Sub": _TfjsConverter.arithmetic,
     "Mul": _TfjsConverter.arithmetic,
+    "Pad": _TfjsConverter.padded,
+    "PadV2": _TfjsConverter.padded,
+    "MaxPool": _TfjsConverter.largest,
+    "Transpose": _TfjsConverter.turned,
+    "LeakyRelu": _TfjsConverter.leaky,
     "Relu": _TfjsConverter.activation,
     "Relu6": _TfjsConverter.activation,
     "Sigmoid": _TfjsConverter.activation,
@@ -208,7 +257,7 @@ _BUILD: Mapping[str, Callable[[_TfjsConverter, Operation], None]] = {
     "ResizeBilinear": _TfjsConverter.resized,
 }
 # What these read beyond their first input is known when the model is built.
-_KNOWN_AFTER_FIRST = ("ResizeBilinear", "Mean", "ExpandDims")
+_KNOWN_AFTER_FIRST = ("ResizeBilinear", "Mean", "ExpandDims", "Pad", "PadV2", "Transpose")
 
 
 def _needed(operations: Mapping[str, Operation], outputs: Sequence[str]) -> list[Operation]:

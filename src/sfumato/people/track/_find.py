@@ -15,6 +15,7 @@ from sfumato.people.detect._litert import threads
 from sfumato.people.detect._search import searchers
 from sfumato.people.detect._sightings import Look, Sighting
 from sfumato.people.track._batches import looked_at, with_last
+from sfumato.people.track._motion import moved, thumbnail
 from sfumato.people.track._person_masks import Segment, masked
 from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 from sfumato.people.track._tracks import PersonTracker
@@ -77,9 +78,17 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
 
     def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, bool]]:
         """Every frame, and whether it is one to look at: the last one always is, for nothing after it
-        could lead back to it."""
+        could lead back to it, and twice as many are where the picture moves much."""
+        looked, seen = -self._every, None
         for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
-            yield frame, index % self._every == 0 or last
+            since = index - looked
+            turn = last or since >= self._every
+            if not turn and 2 * since >= self._every:
+                turn = moved(seen, thumbnail(frame.image))
+            if turn:
+                looked = index
+                seen = thumbnail(frame.image) if self._every > 1 else None
+            yield frame, turn
 
     def _sightings(self, frame: Frame, turn: bool) -> list[Sighting] | None:
         return self._look(frame.image) if turn else None

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.media import Image
-from sfumato.people._anatomy import head_radius, paint_body
+from sfumato.people._anatomy import has_trunk, head_radius, paint_body
 from sfumato.people._boxes import Box
 from sfumato.people._person import Person, paint_ellipse
 
@@ -21,9 +21,12 @@ _ROOM = 0.15  # of a box's sides around it that the network sees too
 _LIMIT = 0.04  # of a box's sides beyond it that a mask may reach: hands, hair
 _THRESHOLD = 0.4
 _MARGIN = 0.008  # of the box's longer side by which a mask is widened
-_FILLED = 0.3  # a mask that fills less of its box is not believed
+# A mask that fills less of its box is not believed: of somebody whose trunk has joints, of anybody else.
+_FILLED, _FILLED_UNSURE = 0.3, 0.6
+_AT_EDGE, _BEYOND = 0.02, 0.5  # of the picture's sides, of the box's
+_FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules
-_CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.85, 0.45, 0.8
+_CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.4, 0.65
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
 
 
@@ -35,6 +38,28 @@ def paint_floor(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[floa
     seen = core.any() and float(drawn[core > 0].mean()) >= _AGREED
     head = person.head if person.head is None or not seen else person.head.scale(_SLIM_HEAD)
     paint_body(drawn, person.joints, head, radius * (_SLIM if seen else 1.0), origin)
+
+
+def beyond_edges(box: Box, width: int, height: int) -> Box:
+    """The box, longer where it ends at an edge of the picture: no person ends there."""
+    x, y = _AT_EDGE * width, _AT_EDGE * height
+    wide, high = _BEYOND * box.width, _BEYOND * box.height
+    return replace(
+        box,
+        x0=box.x0 - wide * (box.x0 <= x),
+        y0=box.y0 - high * (box.y0 <= y),
+        x1=box.x1 + wide * (box.x1 >= width - x),
+        y1=box.y1 + high * (box.y1 >= height - y),
+    )
+
+
+def _least_filled(person: Person) -> float:
+    if has_trunk(person.joints):
+        return _FILLED
+    height, width = person.shape
+    if person.box.width >= _FILLS * width or person.box.height >= _FILLS * height:
+        return 1.0
+    return _FILLED_UNSURE
 
 
 def masked(person: Person, image: Image, segment: Segment) -> Person:
@@ -70,6 +95,10 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
     paint_floor(drawn, person, origin)
     inner = person.box.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
     part = drawn[inner]
-    if not part.size or float(part.mean()) < _FILLED:
-        paint_ellipse(drawn, person.box, origin)
+    if not part.size or float(part.mean()) < _least_filled(person):
+        # what lies beyond the box is background even where the ellipse goes on outside the picture
+        whole = np.zeros(shape, np.uint8)
+        paint_ellipse(whole, beyond_edges(person.box, width, height), origin)
+        place = person.box.grow(1, 1).shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
+        drawn[place] |= whole[place]
     return replace(person, cut=drawn.view(bool), window=(rows, columns))

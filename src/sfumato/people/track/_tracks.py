@@ -33,11 +33,13 @@ from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 
 _DRIFT = 0.015  # of a held or bridged box's sides that it grows each frame, on every side
 _MOST_DRIFT = 0.12
+_BEND = 0.25  # of the way of a bridged head that it may be off the straight line
 _DAMPING = 0.8  # a held box that is not followed keeps moving, more slowly each frame
 _GATE, _GATE_PER_FRAME, _WIDEST_GATE = 0.7, 0.06, 1.5  # of association, in sizes
 _LARGEST_RATIO = 2.5  # two sightings of one person differ at most this much in size
 _BLIND = 2  # frames beyond the next look that are held without a look at the picture
 _WORTH = 12  # frames of holding that a sighting is worth at most
+_MOST_FOR_BOXES = 8  # frames for which a box of one network without joints is held
 _STEADY, _REACH = 0.95, 8
 _ELSEWHERE, _FAR = 0.4, 2.0  # sizes by which a head may be off its path before both places count
 _GONE = 0.2  # of a box that has to be inside the picture
@@ -104,6 +106,7 @@ class PersonTracker:
     review: Review = field(default_factory=Review)
     _tracks: list[_Track] = field(default_factory=list)
     _looked: deque[bool] = field(default_factory=deque)
+    _looks: deque[int] = field(default_factory=deque)  # the frames looked at that still matter
     _faint: deque[list[Sighting]] = field(default_factory=deque)
     _newest: int = -1
     _next: int = 0
@@ -127,6 +130,7 @@ class PersonTracker:
         while len(self._faint) > self.lookahead:
             self._faint.popleft()
         if found is not None:
+            self._looks.append(self._newest)
             self._associate(list(found))
 
     def answers(self, finished: bool = False) -> Iterator[People]:
@@ -229,6 +233,10 @@ class PersonTracker:
             return None
         blind = self.every - 1 + (0 if alone else _BLIND)
         most = self.hold if index > near else self.lookahead
+        if len(whom.sources) == 1 and not whom.joints[:, 2].any():
+            most = min(most, _MOST_FOR_BOXES)  # a doorway looks alike for ever
+        if alone and self._looked_again(near, index):
+            return None
         if away <= blind:
             box = self._followed(track, near, index) or self._coasted(track, near, index)
         elif not track.solid or away > min(most, _WORTH * track.count):
@@ -242,6 +250,11 @@ class PersonTracker:
         if inside.area < _GONE * box.area:
             return None
         return _moved(whom, box, _drift(away))
+
+    def _looked_again(self, near: int, index: int) -> bool:
+        """Whether somebody looked after frame ``near``, up to ``index``, in either direction of time."""
+        low, high = (near + 1, index) if index > near else (index, near - 1)
+        return any(low <= look <= high for look in self._looks)
 
     def _coasted(self, track: _Track, near: int, index: int) -> Box:
         box = track.sightings[near].box
@@ -273,6 +286,8 @@ class PersonTracker:
     def _forget(self) -> None:
         """Drop what can no longer matter, so that memory does not depend on the length."""
         horizon = self.hold + self.lookahead
+        while self._looks and self._looks[0] < self._newest - horizon:
+            self._looks.popleft()
         self._tracks = [track for track in self._tracks if self._newest - track.last <= horizon]
         for track in self._tracks:
             # a sighting before the frame answered last is enough to bridge from; a few more steady heads
@@ -341,7 +356,10 @@ def _between(track: _Track, index: int) -> Sighting:
     box = _mixed(a.box, b.box, part)
     grown = box.grow(growth * box.width, growth * box.height)
     head = _mixed(a.head, b.head, part)
-    room = growth * max(head.width, head.height)
+    (x0, y0), (x1, y1) = a.head.centre, b.head.centre
+    # nobody moves on a straight line: the farther, the more room, most of it in the middle
+    bend = _BEND * 4 * part * (1 - part) * math.hypot(x1 - x0, y1 - y0)
+    room = growth * max(head.width, head.height) + min(bend, max(head.width, head.height) / 2)
     return Sighting(grown, joints, head.grow(room, room), (), a.body or b.body, False)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sfumato.protect.hide._region import Region as Region
     from sfumato.protect.hide._residual_faces import faces_left as faces_left
     from sfumato.protect.hide._residual_faces import is_one_of as is_one_of
-    from sfumato.protect.hide._residual_faces import still_shows as still_shows
+    from sfumato.protect.hide._residual_people import still_shows as still_shows
     from sfumato.protect.hide._whole_picture import Edges as Edges
     from sfumato.protect.hide._whole_picture import InverseSuperResolution as InverseSuperResolution
     from sfumato.protect.hide._whole_picture import Skeleton as Skeleton
@@ -37,7 +37,8 @@ __getattr__ = lazy_exports(
         "_hiding": "Hiding",
         "_motion_only": "AppearanceFree Selective",
         "_region": "Filter Place Region",
-        "_residual_faces": "faces_left is_one_of still_shows",
+        "_residual_faces": "faces_left is_one_of",
+        "_residual_people": "still_shows",
         "_whole_picture": "Edges InverseSuperResolution Skeleton",
     },
 )

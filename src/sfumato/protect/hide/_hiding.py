@@ -20,7 +20,7 @@ from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
 from sfumato.protect._setting_kinds import OnMissName, OutputCheck
 from sfumato.protect.hide._by_hand import Boxes, ByHand, CoveredBox, Moment, Tracks
-from sfumato.protect.hide._detection_log import DetectionLog
+from sfumato.protect.hide._detection_log import DetectionLog, Faces
 from sfumato.protect.hide._open_on_purpose import not_on_purpose, text_inside
 from sfumato.protect.hide._region import (
     MOST_EVERY,
@@ -31,7 +31,8 @@ from sfumato.protect.hide._region import (
     face_detector,
     heads_place,
 )
-from sfumato.protect.hide._residual_faces import credible, faces_left, is_one_of, people_left
+from sfumato.protect.hide._residual_faces import credible, faces_left, is_one_of
+from sfumato.protect.hide._residual_people import heads_left, people_left
 from sfumato.protect.hide._residual_text import TEXT_CHECK_EVERY, text_left
 from sfumato.settings import FileName, Named, Seed
 
@@ -39,7 +40,7 @@ BLANK = np.uint8(128)
 # A detector that takes no part in the search. The strongest one is no judge here: it finds a face in
 # any shape above shoulders, however flat (docs/people.md).
 CHECK_DETECTOR = "blazeface-short"
-BODY_CHECK_DETECTOR, BODY_CHECK_EVERY = "blazepose", 5
+BODY_CHECK_DETECTOR, BODY_CHECK_EVERY = "nanodet", 6
 _CHECKS, _MARGIN, _COVERED = 2, 1.3, 0.3
 _AHEAD = 4
 
@@ -49,8 +50,8 @@ class Hiding(Method):
 
     Every covered frame is searched by a second detector (``check``); what it still finds is filled
     with one colour. It also searches the finished file: if it finds a face where there was one,
-    the file is made again with that place filled, and after three tries nothing is released. Where
-    people are hidden, a detector of bodies that took no part in the search searches it as well.
+    the file is made again with that place filled, and after three tries nothing is released. A third
+    network, of whole people, which took no part in the search, searches it as well.
 
     | edge case | what happens |
     | --- | --- |
@@ -291,14 +292,23 @@ class Hiding(Method):
     def _bodies_left(
         self, source: Path, made: Path, tolerant: bool
     ) -> Iterator[tuple[int, list[people.Box]]]:
-        """Whole people who are open, if people are to be hidden by the bundled detectors."""
+        """Whole people who are open, or of whom no head was covered, if the bundled detectors searched."""
         named = self.region.detector is None or isinstance(self.region.detector, str)
-        if self.region.kind != "people" or not named or not isinstance(self.check, str):
+        if not named or not isinstance(self.check, str) or self.region.import_boxes is not None:
             return
-        detector = people.pose_estimator(BODY_CHECK_DETECTOR)
-        yield from people_left(
-            source, made, second=detector, every=BODY_CHECK_EVERY, tolerant=tolerant
-        )
+        detector, every = people.person_detector(BODY_CHECK_DETECTOR), BODY_CHECK_EVERY
+        if self.region.kind == "people":
+            yield from people_left(source, made, second=detector, every=every, tolerant=tolerant)
+        else:
+            heads = self._with_filled(self.detection_log.faces())
+            yield from heads_left(
+                source, made, second=detector, every=every, covered=heads, tolerant=tolerant
+            )
+
+    def _with_filled(self, faces: Iterable[Faces]) -> Iterator[Faces]:
+        """The heads of every frame, with the places that a former check has added."""
+        for number, known in enumerate(faces):
+            yield None if known is None else (*known, *self._left.get(number, ()))
 
 
 def _fill_residual_faces(
@@ -319,7 +329,7 @@ def _fill_residual_faces(
         again = [face for face in known or () if any(is_one_of(box, [face]) for box in found)]
         left = [box for box in found if not is_one_of(box, (*(known or ()), *place.open_heads))]
         if there is None and left:
-            there = credible(second.detect(original), known or ())
+            there = credible(second.detect(original), known or (), min(original.shape[:2]))
         again += [
             box
             for box in left

@@ -1,17 +1,13 @@
-"""Looking at what was made, with other eyes: nobody may be left where somebody was."""
+"""Looking at what was made, with other eyes: no face may be left where one was."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import cache
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
-
-import cv2
-import numpy as np
-import numpy.typing as npt
 
 from sfumato import people
 from sfumato.media import IMAGE_SUFFIXES, Image, ahead, open_video, read_image
@@ -19,12 +15,8 @@ from sfumato.progress import track
 from sfumato.protect.hide._region import face_detector
 
 _SAME_PLACE, _PART = 0.3, 0.5
-_MUCH, _INSIDE = 5.0, 0.9
+_MUCH, _INSIDE, _GIANT = 5.0, 0.9, 0.6
 _CORE, _CODEC_NOISE = 0.8, 4.0
-_AROUND, _SMALLEST = 1.3, 16  # sides of a pose and pixels of the part that is looked at again
-_SAME_POSE = 0.3  # of the trunk
-_TRUNK = [11, 12, 23, 24]  # shoulders and hips among the landmarks
-_SAME_STRUCTURE, _FAINT, _PLAIN = 0.6, 0.4, 0.5
 Faces = tuple[people.Box, ...] | None
 
 
@@ -47,7 +39,7 @@ def faces_left(
     alarmed, and after an alarm the whole frame is looked at.
     """
     # the thread that decodes has ended when this does, whatever happens
-    with closing(ahead(frame_pairs(source, made, tolerant))) as pairs:
+    with closing(ahead(pairs_of(source, made, tolerant))) as pairs:
         yield from _left_in(pairs, near, first, face_detector(second))
 
 
@@ -67,7 +59,8 @@ def _left_in(
             continue
         before = before or face_detector(first)
         sure = each_find(before, original)
-        there = [*sure, *credible(each_find(after, original), sure)]
+        checked = credible(each_find(after, original), sure, min(original.shape[:2]))
+        there = [*sure, *checked]
         open_faces = [
             face
             for face in there
@@ -75,86 +68,6 @@ def _left_in(
         ]
         if open_faces:
             yield number, open_faces
-
-
-def people_left(
-    source: Path, made: Path, *, second: people.PoseEstimator, every: int, tolerant: bool = False
-) -> Iterator[tuple[int, list[people.Box]]]:
-    """Frames, with the people whom ``second`` finds in the output on every ``every``-th frame, in the
-    pose that they have in the original, and whose trunk looks as it did there."""
-    with closing(ahead(frame_pairs(source, made, tolerant))) as pairs:
-        for number, (original, output) in enumerate(pairs):
-            if number % every:
-                continue
-            found = [
-                pose
-                for pose in second.estimate(output)
-                if _credible_pose(pose) and still_shows(original, output, _trunk(pose))
-            ]
-            if found:  # in covers and around them estimators see people who never were
-                there = second.estimate(original, tuple(found), True)
-                found = [pose for pose in found if any(_same_pose(pose, one) for one in there)]
-            boxes = [box for pose in found for box in _confirmed(original, pose)]
-            if boxes:
-                yield number, boxes
-
-
-def _confirmed(original: Image, pose: people.Pose) -> list[people.Box]:
-    """Who is found in that part of the original alone: estimators see people in floors and walls."""
-    height, width = original.shape[:2]
-    rows, columns = pose.box.scale(_AROUND).pixels(width, height)
-    part = np.ascontiguousarray(original[rows, columns])
-    if min(part.shape[:2]) < _SMALLEST:
-        return []
-    trunk = _trunk(pose)
-    bodies = [one.box.shift(columns.start, rows.start) for one in _search()(part) if one.body]
-    return [box for box in bodies if box.covers(trunk) > _PART]
-
-
-@cache
-def _search() -> people.Look:
-    return people.search()
-
-
-def _credible_pose(pose: people.Pose) -> bool:
-    trunk = _trunk(pose)
-    sides = sorted((trunk.width, trunk.height))
-    return bool(pose.visibility[_TRUNK].min() >= 0.5 and sides[1] <= 6 * sides[0])
-
-
-def _same_pose(a: people.Pose, b: people.Pose) -> bool:
-    trunk = _trunk(a)
-    size = max(trunk.width, trunk.height)
-    apart = np.linalg.norm(a.points[_TRUNK, :2] - b.points[_TRUNK, :2], axis=1)
-    return float(apart.max()) <= _SAME_POSE * size
-
-
-def _trunk(pose: people.Pose) -> people.Box:
-    points = pose.points[_TRUNK, :2]
-    (x0, y0), (x1, y1) = points.min(axis=0), points.max(axis=0)
-    return people.Box(float(x0), float(y0), float(x1), float(y1))
-
-
-def still_shows(original: Image, output: Image, box: people.Box) -> bool:
-    """Whether a place shows in the output what it showed before: its fine structure is the same. Whatever
-    covers it, flat or patterned, has another one, or none."""
-    height, width = original.shape[:2]
-    place = box.pixels(width, height)
-    if min(original[place].shape[:2]) < 3:
-        return False
-    before, after = (_structure(image[place]) for image in (original, output))
-    if float(before.std()) < _PLAIN:  # nothing to compare but the colour
-        apart = np.abs(original[place].astype(np.int16) - output[place])
-        return float(apart.mean()) < _CODEC_NOISE
-    strength = float(np.linalg.norm(before) * np.linalg.norm(after))
-    if float(np.linalg.norm(after)) < _FAINT * float(np.linalg.norm(before)):
-        return False
-    return float((before * after).sum()) / strength >= _SAME_STRUCTURE
-
-
-def _structure(part: Image) -> npt.NDArray[np.float32]:
-    grey = cv2.cvtColor(part, cv2.COLOR_RGB2GRAY).astype(np.float32)
-    return np.asarray(grey - cv2.GaussianBlur(grey, (0, 0), 2.0), np.float32)
 
 
 def each_find(detector: people.FaceDetector, image: Image) -> list[people.Box]:
@@ -170,11 +83,14 @@ def _flat(image: Image, face: people.Box) -> bool:
     return part.size == 0 or float(part.reshape(-1, 3).std(axis=0).max()) <= _CODEC_NOISE
 
 
-def credible(faces: Sequence[people.Box], known: Sequence[people.Box] = ()) -> list[people.Box]:
-    """Without boxes that hold a much smaller face, of these or of the ``known`` ones.
+def credible(
+    faces: Sequence[people.Box], known: Sequence[people.Box] = (), side: float = math.inf
+) -> list[people.Box]:
+    """Without boxes that hold a much smaller face, of these or of the ``known`` ones, and, where some
+    are known, without those larger than most of a picture's shorter ``side`` that touch none of them.
 
-    No face has another one inside; a weak detector takes a whole group of people for a face. So this
-    is for the finds of the detector that checks: what the search found is always believed.
+    No face has another one inside; a weak detector takes a whole group of people or a floor for a face.
+    So this is for the finds of the detector that checks: what the search found is always believed.
     """
     return [
         face
@@ -182,6 +98,9 @@ def credible(faces: Sequence[people.Box], known: Sequence[people.Box] = ()) -> l
         if not any(
             other.area and other.area * _MUCH <= face.area and face.covers(other) >= _INSIDE
             for other in (*faces, *known)
+        )
+        and not (
+            known and face.height > _GIANT * side and not any(face.covers(other) for other in known)
         )
     ]
 
@@ -196,8 +115,8 @@ def is_one_of(left: people.Box, faces: Iterable[people.Box]) -> bool:
     )
 
 
-def frame_pairs(source: Path, made: Path, tolerant: bool) -> Iterator[tuple[Image, Image]]:
-    """Every frame of the recording with the one that was made of it."""
+def pairs_of(source: Path, made: Path, tolerant: bool) -> Iterator[tuple[Image, Image]]:
+    """Original and released pictures."""
     if source.suffix.lower() in IMAGE_SUFFIXES:
         yield read_image(source, tolerant=tolerant), read_image(made)
         return

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from sfumato import people
 from sfumato.media import ahead
-from sfumato.protect.hide._residual_faces import frame_pairs, still_shows
+from sfumato.protect.hide._residual_faces import pairs_of
+from sfumato.protect.hide._residual_people import still_shows
 
 TEXT_CHECK_EVERY = 8
 _SAME_TEXT = 0.5
@@ -21,7 +22,7 @@ def text_left(
 
     But for the first frame it looks at others than the search did.
     """
-    with closing(ahead(frame_pairs(source, made, tolerant))) as pairs:
+    with closing(ahead(pairs_of(source, made, tolerant))) as pairs:
         for number, (original, output) in enumerate(pairs):
             if number and number % TEXT_CHECK_EVERY != TEXT_CHECK_EVERY // 4:
                 continue

@@ -1,0 +1,122 @@
+"""Whole people in what was made, by a network that took no part in the search.
+
+Where people are hidden, one counts as left whose middle still shows in the output what it showed before.
+Where heads are hidden, one counts as left in whose box no head was covered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from functools import cache
+from itertools import chain, repeat
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from sfumato import people
+from sfumato.media import Image, ahead
+from sfumato.protect.hide._residual_faces import Faces, pairs_of
+
+_SURE = (
+    0.5  # of the checking network: nobody else is asked. Below, the search looks at the part again.
+)
+_AROUND, _SMALLEST = 1.3, 16  # sides of a box and pixels of the part that is looked at again
+_MIDDLE, _HALF = 0.6, 0.5
+_NEAR = 0.15  # of a box's sides around it in which the head of that person may have been covered
+_AT_EDGE = 0.02  # of the picture's height: whoever is cut off there may have no head in view
+_CODEC_NOISE = 4.0
+_SAME_STRUCTURE, _FAINT, _PLAIN = 0.6, 0.4, 0.5
+
+
+def people_left(
+    source: Path, made: Path, *, second: people.PersonDetector, every: int, tolerant: bool = False
+) -> Iterator[tuple[int, list[people.Box]]]:
+    """Frames, with the people whom ``second`` finds in the output on every ``every``-th frame and whose
+    middle looks as it did before."""
+    with closing(ahead(pairs_of(source, made, tolerant))) as pairs:
+        for number, (original, output) in enumerate(pairs):
+            if number % every == 0:
+                found = [
+                    box
+                    for box in second.detect(output)
+                    if still_shows(original, output, box.scale(_MIDDLE))
+                    and _believed(original, box)
+                ]
+                if found:
+                    yield number, found
+
+
+def heads_left(
+    source: Path,
+    made: Path,
+    *,
+    second: people.PersonDetector,
+    every: int,
+    covered: Iterable[Faces],
+    tolerant: bool = False,
+) -> Iterator[tuple[int, list[people.Box]]]:
+    """Frames, with the places of heads of people whom ``second`` finds there and of whom no head is among
+    those ``covered`` on that frame."""
+    with closing(ahead(pairs_of(source, made, tolerant))) as pairs:
+        frames = zip(pairs, chain(covered, repeat(None)))
+        for number, ((original, output), known) in enumerate(frames):
+            if number % every or known is None:
+                continue
+            found = [
+                people.head_by_box(box)
+                for box in second.detect(output)
+                if box.y0 > _AT_EDGE * len(output)
+                and not any(_in_reach(box, head) for head in known)
+                and _believed(original, box)
+            ]
+            if found:
+                yield number, found
+
+
+def _in_reach(box: people.Box, head: people.Box) -> bool:
+    """Whether a head may be that of somebody in a box, which may hold the trunk or the legs alone."""
+    (x, y), near = head.centre, box.grow(_NEAR * box.width, _NEAR * box.height)
+    return near.x0 <= x <= near.x1 and box.y0 - box.height <= y <= near.y1
+
+
+def _believed(original: Image, box: people.Box) -> bool:
+    """Whether the checking network is sure, or the search finds somebody in that part alone."""
+    if box.score >= _SURE:
+        return True
+    height, width = original.shape[:2]
+    rows, columns = box.scale(_AROUND).pixels(width, height)
+    part = np.ascontiguousarray(original[rows, columns])
+    if min(part.shape[:2]) < _SMALLEST:
+        return False
+    bodies = [one.box.shift(columns.start, rows.start) for one in _search()(part) if one.body]
+    return any(people.iou(box, other) >= _HALF for other in bodies)
+
+
+@cache
+def _search() -> people.Look:
+    return people.search()
+
+
+def still_shows(original: Image, output: Image, box: people.Box) -> bool:
+    """Whether a place shows in the output what it showed before: its fine structure is the same. Whatever
+    covers it, flat or patterned, has another one, or none."""
+    height, width = original.shape[:2]
+    place = box.pixels(width, height)
+    if min(original[place].shape[:2]) < 3:
+        return False
+    before, after = (_structure(image[place]) for image in (original, output))
+    if float(before.std()) < _PLAIN:  # nothing to compare but the colour
+        apart = np.abs(original[place].astype(np.int16) - output[place])
+        return float(apart.mean()) < _CODEC_NOISE
+    strength = float(np.linalg.norm(before) * np.linalg.norm(after))
+    if float(np.linalg.norm(after)) < _FAINT * float(np.linalg.norm(before)):
+        return False
+    return float((before * after).sum()) / strength >= _SAME_STRUCTURE
+
+
+def _structure(part: Image) -> npt.NDArray[np.float32]:
+    grey = cv2.cvtColor(part, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    return np.asarray(grey - cv2.GaussianBlur(grey, (0, 0), 2.0), np.float32)
