@@ -167,7 +167,12 @@ MUTANTS = (
     Mutant(
         "33b",
         "PASS-LDP: draws from a fixed seed",
-        _ldp(_CHOSEN, _CHOSEN.replace("self._stream", "Randomness(0).keystream()")),
+        (
+            *_ldp(
+                "from sfumato.privacy import (", "from sfumato.privacy import (\n    Randomness,"
+            ),
+            *_ldp(_CHOSEN, _CHOSEN.replace("self._stream", "Randomness(0).keystream()")),
+        ),
         _SAMPLE,
     ),
     Mutant(
