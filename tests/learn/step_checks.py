@@ -62,14 +62,14 @@ def make_step(
     records: Records,
     seed: int = 0,
     model: nn.Module | None = None,
-    speed: Speed = Speed(),
+    speed: Speed | None = None,
 ) -> step_module.StepEngine:
     model = model or make_model()
     owners = records_by_owner(records, most=plan.unit.max_records) if plan.by_person else None
     return step_module.StepEngine(
         model, cross_entropy, plan, Streams(model, records, plan, AsIs()),
         step_module.units_of(plan, records, owners), len(records),
-        randomness=Randomness(seed), speed=speed,
+        randomness=Randomness(seed), speed=speed or Speed(),
     )  # fmt: skip
 
 
