@@ -358,4 +358,9 @@ def _names(given: list[str] | None) -> list[str]:
 
 def _settings(pairs: list[str], **named: Any) -> dict[str, Any]:
     found = {name: value for name, value in named.items() if value is not None}
-    return found | parse_pairs(pairs)
+    typed = parse_pairs(pairs)
+    if twice := sorted(found.keys() & typed.keys()):
+        raise SfumatoError(
+            f"Expected {twice[0]} once, got --{twice[0]} and --set {twice[0]}=...: leave one out."
+        )
+    return found | typed
