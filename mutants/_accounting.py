@@ -219,4 +219,16 @@ MUTANTS = (
         ),
         ("tests/privacy/test_events.py::test_a_subclass_of_an_event_is_no_event",),
     ),
+    Mutant(
+        "237",
+        "ours: a delta without digits is believed",
+        (
+            Patch(
+                "privacy/accounting/_accountant.py",
+                "if 0 < delta < SMALLEST_DELTA:",
+                "if delta < 0:",
+            ),
+        ),
+        (f"{_EXTREMES}::test_a_delta_without_digits_is_refused_and_the_least_one_is_right",),
+    ),
 )
