@@ -265,4 +265,16 @@ MUTANTS = (
             "test_the_best_trial_is_written_with_a_promise_about_the_choice",
         ),
     ),
+    Mutant(
+        "237",
+        "ours: a delta without digits is believed",
+        (
+            Patch(
+                "privacy/accounting/_accountant.py",
+                "if 0 < delta < SMALLEST_DELTA:",
+                "if delta < 0:",
+            ),
+        ),
+        (f"{_EXTREMES}::test_a_delta_without_digits_is_refused_and_the_least_one_is_right",),
+    ),
 )

@@ -167,7 +167,12 @@ MUTANTS = (
     Mutant(
         "33b",
         "PASS-LDP: draws from a fixed seed",
-        _ldp(_CHOSEN, _CHOSEN.replace("self._stream", "Randomness(0).keystream()")),
+        (
+            *_ldp(
+                "from sfumato.privacy import (", "from sfumato.privacy import (\n    Randomness,"
+            ),
+            *_ldp(_CHOSEN, _CHOSEN.replace("self._stream", "Randomness(0).keystream()")),
+        ),
         _SAMPLE,
     ),
     Mutant(
@@ -885,5 +890,35 @@ MUTANTS += (
             ),
         ),
         ("tests/test_files.py::test_one_file_under_any_of_its_names_is_within_its_folder",),
+    ),
+    Mutant(
+        "171",
+        "of two values for one name in a training file the last is taken",
+        (Patch("settings.py", "if names.count(name) > 1), None):", "if False), None):"),),
+        (f"{_SETTINGS}::test_a_name_with_two_values_is_refused_and_not_the_last_one_taken",),
+    ),
+    Mutant(
+        "172",
+        "--epsilon 8 --set epsilon=2 is 2",
+        (
+            Patch(
+                "cli/protect.py",
+                "if twice := sorted(found.keys() & typed.keys()):",
+                "if twice := sorted(set[str]()):",
+            ),
+        ),
+        (f"{_SETTINGS}::test_a_setting_that_is_said_twice_is_refused",),
+    ),
+    Mutant(
+        "173",
+        "a slip in one letter's case finds another budget",
+        (Patch("ledger/_ledger.py", "            if alike:\n", "            if False:\n"),),
+        ("tests/ledger/test_ledger_budget.py::test_a_slip_in_case_finds_no_second_budget",),
+    ),
+    Mutant(
+        "174",
+        "one recording under two names of a list has two coins",
+        (Patch("data/_manifests.py", "        if content in seen:\n", "        if False:\n"),),
+        ("tests/data/test_manifests.py::test_one_recording_under_two_names_is_refused",),
     ),
 )

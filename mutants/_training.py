@@ -606,8 +606,20 @@ MUTANTS = (
     ),
     Mutant(
         "96",
-        "ours: a person who is not a number is not left out",
+        "ours: a person who is not a number is not left out, one by one",
         (Patch("learn/engine/_routes.py", _TOO_LONG, "if False:"),),
+        (f"{_STEP}::test_a_person_who_is_not_a_number_adds_nothing",),
+    ),
+    Mutant(
+        "96b",
+        "ours: a person who is not a number is not left out, in one pass",
+        (
+            Patch(
+                "learn/engine/_contributions.py",
+                "fine = weights > 0",
+                "fine = weights >= 0",
+            ),
+        ),
         (f"{_STEP}::test_a_person_who_is_not_a_number_adds_nothing",),
     ),
     Mutant(

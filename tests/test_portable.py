@@ -22,8 +22,12 @@ def portable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, "portable", module)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "WORK", tmp_path / "work")
+    monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "VERSIONS", "print('here')")
     monkeypatch.setenv("SFUMATO_TEST_WORKERS", "0")
+    # many runs of nothing: only what the command needs is loaded
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin")
     return module
 
 
@@ -70,12 +74,79 @@ def test_a_condition_that_is_not_there_is_skipped_with_the_reason(
 
     conditions = [portable.Condition(m.__name__, "", ("tests",), m) for m in (refused, pretended)]
     monkeypatch.setattr(portable, "CONDITIONS", conditions)
-    assert run(portable, monkeypatch) == 0
+    assert run(portable, monkeypatch, "refused", "pretended") == 0
     told = capsys.readouterr().out
     assert "skipped: no such CPU" in told
     assert "skipped: it is not so" in told
     with pytest.raises(SystemExit, match="refused, pretended or order-N, got tzz"):
         run(portable, monkeypatch, "tzz")
+
+
+def test_the_default_runs_hold_every_condition_with_every_test_it_can_touch(
+    portable: ModuleType,
+) -> None:
+    environments = portable.chosen(portable.ENVIRONMENTS)
+    assert len(environments) <= 4
+    for condition in portable.CONDITIONS:
+        assert any(
+            set(condition.tests) <= set(each.tests) or each.tests == portable.WHOLE
+            for each in environments
+            if condition in each.conditions
+        ), condition.name
+
+
+def test_a_failure_in_a_combined_run_is_laid_at_the_door_of_one_condition(
+    portable: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def absent() -> object:
+        raise portable.Skip("no such thing here")
+
+    def marked(name: str) -> object:
+        return portable.Setting({name: "yes"})
+
+    monkeypatch.setattr(
+        portable,
+        "CONDITIONS",
+        [
+            portable.Condition("red", "", ("tests",), lambda: marked("RED")),
+            portable.Condition("blue", "", ("tests",), lambda: marked("BLUE")),
+            portable.Condition("absent", "", ("tests",), absent),
+        ],
+    )
+    tests = tmp_path / "test_some.py"
+    tests.write_text(
+        "import os\n"
+        "RED, BLUE, ORDER = (name in os.environ for name in ('RED', 'BLUE', 'SFUMATO_TEST_ORDER'))\n"
+        "def test_good(): assert True\n"
+        "def test_red(): assert not RED\n"
+        "def test_both(): assert not (RED and BLUE)\n"
+        "def test_order(): assert not ORDER\n"
+        "def test_always(): assert False\n"
+    )
+    assert run(portable, monkeypatch, "red+absent+order-3+blue", "--tests", str(tests)) == 1
+    told = capsys.readouterr().out
+    assert "absent skipped: no such thing here" in told, "the rest is still tried"
+    assert "1 passed, 4 failed" in told
+    assert "::test_red: red\n" in told
+    assert "::test_order: order-3\n" in told
+    assert "::test_both: only together" in told
+    assert "::test_always: fails without any condition\n" in told
+    assert "test_good" not in told
+
+
+def test_conditions_that_contradict_each_other_are_not_combined(
+    portable: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tests = tmp_path / "test_some.py"
+    tests.write_text("def test_good(): assert True\n")
+    assert run(portable, monkeypatch, "order-1+order-2", "--tests", str(tests)) == 0
+    assert "order-2 skipped: two conditions want SFUMATO_TEST_ORDER" in capsys.readouterr().out
 
 
 def test_an_order_holds_the_same_tests_and_can_be_had_again(

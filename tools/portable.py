@@ -1,5 +1,7 @@
 """The tests under other conditions than this machine's: ``make portable``, ``make portable ONLY="avx2 tz"``.
 
+Without names, conditions that do not touch each other share a run (``ENVIRONMENTS``); ``avx2+tz`` is such a
+run too. What fails in one runs again under each of its conditions alone, and the table says whose fault it is.
 Every condition is looked for from inside before the tests run in it; one that cannot be made here is
 skipped with the reason. The exit code is 0 only when no test failed anywhere.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import platform
 import re
@@ -49,6 +52,20 @@ class Setting:
     # a Python statement that fails where the condition is not there
     check: str = ""
 
+    def under(self, other: Setting) -> Setting:
+        """Both: the other's prefix runs inside of this one's."""
+        for name in self.environment.keys() & other.environment.keys():
+            if self.environment[name] != other.environment[name]:
+                raise Skip(f"two conditions want {name}: run them apart")
+        mine, others = (each.python != sys.executable for each in (self, other))
+        if mine and others:
+            raise Skip("two conditions want a Python of their own: run them apart")
+        return Setting(
+            self.environment | other.environment,
+            (*self.prefix, *other.prefix),
+            other.python if others else self.python,
+        )
+
     def run(self, *command: str, log: Path) -> int:
         with log.open("ab") as stream:
             return subprocess.run(
@@ -71,14 +88,51 @@ class Condition:
     make: Callable[[], Setting]
 
 
+@dataclass(frozen=True)
+class Environment:
+    """Conditions that hold at once, in the order in which their prefixes nest."""
+
+    conditions: tuple[Condition, ...]
+
+    @property
+    def name(self) -> str:
+        return "+".join(each.name for each in self.conditions)
+
+    @property
+    def about(self) -> str:
+        return ", ".join(each.about for each in self.conditions)
+
+    @property
+    def tests(self) -> Sequence[str]:
+        """Every test that one of them can touch."""
+        touched = [each.tests for each in self.conditions]
+        return WHOLE if WHOLE in touched else tuple(dict.fromkeys(sum(map(tuple, touched), ())))
+
+    def make(self, log: Path) -> tuple[Setting, list[str]]:
+        """All of them at once, and why some could not be made here."""
+        setting, absent = Setting(), []
+        for condition in self.conditions:
+            try:
+                made = condition.make()
+                wider = setting.under(made)
+                if made.check and wider.run("-c", made.check, log=log):
+                    raise Skip(_last_line(log))
+                setting = wider
+            except Skip as reason:
+                absent.append(f"{condition.name} skipped: {reason}")
+        return setting, absent
+
+
 @dataclass
 class Outcome:
-    condition: Condition
+    environment: Environment
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
     note: str = ""
+    # node ids of what failed; a file that could not be collected stands for all of it
+    failures: list[str] = field(default_factory=list)
 
 
 def capability(
@@ -132,10 +186,11 @@ def seed() -> Setting:
 
 def user() -> Setting:
     """Somebody who is not root and cannot write into the home folder."""
-    home = Path(tempfile.mkdtemp(prefix="sfumato-home-"))
+    home = WORK / "home"
+    home.mkdir(exist_ok=True)
     home.chmod(0o555)
     setting = Setting(
-        {"HOME": str(home)},
+        {"HOME": str(home), "SFUMATO_CACHE": str(models())},  # somebody else pulled the models
         check="import os, pathlib; assert os.geteuid() != 0, 'still root';"
         "assert not os.access(pathlib.Path.home(), os.W_OK), 'the home can be written'",
     )
@@ -150,10 +205,19 @@ def user() -> Setting:
     return setting
 
 
+def models() -> Path:
+    """Where this user's models lie."""
+    from platformdirs import user_cache_path
+
+    return Path(os.environ.get("SFUMATO_CACHE") or user_cache_path("sfumato", appauthor=False))
+
+
 def _open_folders() -> tuple[str, ...]:
     """A mount namespace in which others reach the interpreter and the project, if a folder above
     them, such as /root, is closed to others; outside of the namespace nothing changes."""
     needed = {str(ROOT), sysconfig.get_config_var("installed_base") or sys.base_prefix, sys.prefix}
+    if models().is_dir():
+        needed.add(str(models()))
     closed = {
         str(above)
         for place in needed
@@ -222,9 +286,7 @@ def other_python(choose: Callable[..., tuple[int, int]], *, tested: bool) -> Set
         if (
             Setting(python=there[version]).run("-m", "venv", "--clear", str(folder), log=log)
             or inside.run("-m", "pip", "install", "--quiet", "--upgrade", "pip", log=log)
-            or inside.run(
-                "-m", "pip", "install", "--quiet", *versions, "-e", ".[avatar,dev]", log=log
-            )
+            or inside.run("-m", "pip", "install", "--quiet", *versions, "-e", ".[dev]", log=log)
         ):
             raise Skip(f"could not be installed: see {os.path.relpath(log, ROOT)}")
         stamp.write_text(asked, encoding="utf-8")
@@ -249,6 +311,15 @@ CONDITIONS = (
 )  # fmt: skip
 
 
+# Every condition with every test it can touch, in four runs. A user comes last: only root can cut the network.
+ENVIRONMENTS = (
+    "order-1+avx2+tz+oldest-python+network+user",
+    "order-2+seed+newest-python",
+    "order-3+newest",
+    "sse+cores",
+)
+
+
 @contextmanager
 def scratch() -> Iterator[Path]:
     """A folder that whoever runs the tests can write into."""
@@ -266,27 +337,29 @@ VERSIONS = (
 )
 
 
-def run(condition: Condition, tests: Sequence[str]) -> Outcome:
-    outcome, began = Outcome(condition), time.monotonic()
-    log = WORK / f"{condition.name}.log"
+def run(environment: Environment, tests: Sequence[str], *, log: Path | None = None) -> Outcome:
+    outcome, began = Outcome(environment), time.monotonic()
+    log = log or WORK / f"{environment.name}.log"
     log.unlink(missing_ok=True)
-    try:
-        setting = condition.make()
-        if setting.run("-c", f"{setting.check}\n{VERSIONS}", log=log):
-            raise Skip(_last_line(log))
-    except Skip as reason:
-        outcome.note = f"skipped: {reason}"
+    setting, absent = environment.make(log)
+    if absent and len(absent) == len(environment.conditions):
+        outcome.note = "; ".join(absent)
         return outcome
-    outcome.note = _last_line(log)
+    setting.run("-c", VERSIONS, log=log)
+    outcome.note = "; ".join([_last_line(log), *absent])
     with scratch() as folder:
         workers = os.environ.get("SFUMATO_TEST_WORKERS", "2")
         results = folder / "results.xml"
         code = setting.run(
-            "-m", "pytest", "-n", workers, "--dist", "loadfile", f"--junitxml={results}", *tests,
+            "-m", "pytest", "-n", workers, "--dist", "loadfile", "--durations=40",
+            f"--junitxml={results}", "-o", f"cache_dir={folder / 'cache'}", *tests,
             log=log,
         )  # fmt: skip
         if results.exists():
             _count(ElementTree.parse(results).getroot(), outcome)
+        failures = folder / "cache" / "v" / "cache" / "lastfailed"
+        if failures.exists():
+            outcome.failures = sorted(json.loads(failures.read_text(encoding="utf-8")))
     if code and not outcome.failed:
         outcome.failed = 1  # pytest itself went wrong
         outcome.note += f"; pytest ended with {code}"
@@ -294,6 +367,31 @@ def run(condition: Condition, tests: Sequence[str]) -> Outcome:
         outcome.note += f"; see {os.path.relpath(log, ROOT)}"
     outcome.seconds = time.monotonic() - began
     return outcome
+
+
+def narrowed(outcome: Outcome) -> Iterator[str]:
+    """Whose fault each failure is: the failed tests again, here as it is and under each condition alone.
+
+    An order is a matter of what ran before, so under one the whole files run again.
+    """
+    if not outcome.failures:
+        return
+    guilty: dict[str, list[str]] = {test: [] for test in outcome.failures}
+    log = WORK / f"{outcome.environment.name}.again.log"
+    here = set(run(Environment(()), outcome.failures, log=log).failures)
+    for condition in outcome.environment.conditions:
+        tests = outcome.failures
+        if condition.name.startswith("order-"):
+            tests = sorted({test.split("::")[0] for test in tests})
+        log = WORK / f"{outcome.environment.name}.{condition.name}.log"
+        for test in set(run(Environment((condition,)), tests, log=log).failures) - here:
+            if test in guilty:
+                guilty[test].append(condition.name)
+    for test, names in guilty.items():
+        if test in here:
+            yield f"{test}: fails without any condition"
+        else:
+            yield f"{test}: {' and '.join(names) or 'only together, in this order, or by chance'}"
 
 
 def _count(root: ElementTree.Element, outcome: Outcome) -> None:
@@ -314,7 +412,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     for each in outcomes:
         numbers = (each.passed, each.failed, each.skipped, round(each.seconds))
         shown = map(str, numbers) if each.seconds else ("-",) * 4
-        rows.append((each.condition.name, *shown, f"{each.condition.about}; {each.note}"))
+        rows.append((each.environment.name, *shown, f"{each.environment.about}; {each.note}"))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return "\n".join(
         row[0].ljust(widths[0])
@@ -324,20 +422,24 @@ def table(outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def chosen(names: Sequence[str]) -> list[Condition]:
-    """The conditions of these names, or all; ``order-17`` is any order."""
+def chosen(names: Sequence[str]) -> list[Environment]:
+    """The conditions of these names alone, those joined by ``+`` at once; ``order-17`` is any order."""
     known = {condition.name: condition for condition in CONDITIONS}
+    environments = []
     for name in names:
-        if number := re.fullmatch(r"order-(\d+)", name):
-            drawn = int(number[1])
-            known.setdefault(
-                name, Condition(name, f"random order {drawn}", WHOLE, lambda n=drawn: order(n))
+        parts = name.split("+")
+        for part in parts:
+            if number := re.fullmatch(r"order-(\d+)", part):
+                drawn = int(number[1])
+                known.setdefault(
+                    part, Condition(part, f"random order {drawn}", WHOLE, lambda n=drawn: order(n))
+                )
+        if unknown := [part for part in parts if part not in known]:
+            raise SystemExit(
+                f"Expected conditions among {', '.join(known)} or order-N, got {', '.join(unknown)}."
             )
-    if unknown := [name for name in names if name not in known]:
-        raise SystemExit(
-            f"Expected conditions among {', '.join(known)} or order-N, got {', '.join(unknown)}."
-        )
-    return [known[name] for name in names] if names else list(CONDITIONS)
+        environments.append(Environment(tuple(known[part] for part in parts)))
+    return environments
 
 
 def main() -> int:
@@ -347,13 +449,18 @@ def main() -> int:
         "--tests", nargs="+", help="these tests instead of what a condition touches"
     )
     asked = parser.parse_args()
-    conditions = chosen(asked.only)
+    environments = chosen(asked.only or ENVIRONMENTS)
     WORK.mkdir(exist_ok=True)
-    outcomes = []
-    for condition in conditions:
-        print(f"{condition.name}: {condition.about} ...", flush=True)
-        outcomes.append(run(condition, asked.tests or condition.tests))
+    outcomes, faults = [], []
+    for environment in environments:
+        print(f"{environment.name}: {environment.about} ...", flush=True)
+        outcome = run(environment, asked.tests or environment.tests)
+        outcomes.append(outcome)
+        if len(environment.conditions) > 1:
+            faults += narrowed(outcome)
     print(f"\n{table(outcomes)}\n")
+    for fault in faults:
+        print(fault)
     passed, failed, skipped = (
         sum(getattr(each, name) for each in outcomes) for name in ("passed", "failed", "skipped")
     )

@@ -112,6 +112,10 @@ Named = Annotated[
 # -- values as they are typed ------------------------------------------------------------------
 
 
+class NamedTwiceError(ValueError):
+    """One name with two values."""
+
+
 class _Loader(yaml.SafeLoader):
     """Plain values only. Tags can make anything fail, and aliases can make one line gigabytes.
 
@@ -128,6 +132,14 @@ class _Loader(yaml.SafeLoader):
         ):
             raise yaml.YAMLError("tags and aliases are not read")
         return super().compose_node(parent, index)
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        """YAML would take the last of two: whoever reads the first believes another epsilon."""
+        node = super().compose_mapping_node(anchor)
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise NamedTwiceError(f"the name {shown(twice)} twice")
+        return node
 
 
 class _FileLoader(_Loader):
@@ -169,6 +181,8 @@ def parse_file(text: str) -> Any:
 def _load(text: str, loader: type[yaml.SafeLoader]) -> Any:
     try:
         return yaml.load(text, loader)  # noqa: S506 - a safe loader, and stricter
+    except NamedTwiceError:
+        raise
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ValueError("text that is not YAML") from None
 
@@ -180,8 +194,13 @@ def parse_pairs(pairs: Iterable[str]) -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise SettingsError(f"Expected a setting as name=value, got {shown(pair)}.")
+        name = name.replace("-", "_")
+        if name in found:
+            raise SettingsError(
+                f"Expected every setting once, got {shown(name)} twice: say which value counts."
+            )
         try:
-            found[name.replace("-", "_")] = parse_value(value)
+            found[name] = parse_value(value)
         except ValueError as error:
             raise SettingsError(
                 f"Expected a value for the setting {shown(name)}, got {error}, {shown(value)}: put "

@@ -288,6 +288,45 @@ def test_a_training_file_may_name_a_part_twice_but_no_objects() -> None:
         parse_file("a: !!python/name:os.system")
 
 
+@pytest.mark.parametrize(
+    "text", ["{epsilon: 1, epsilon: 8}", "privacy:\n  epsilon: 1\n  epsilon: 8", "a: 1\na: 1"]
+)
+def test_a_name_with_two_values_is_refused_and_not_the_last_one_taken(text: str) -> None:
+    with pytest.raises(ValueError, match=r"the name '(epsilon|a)' twice"):
+        parse_file(text)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--epsilon", "8", "--set", "epsilon=2"),
+        ("--unit", "frame", "--set", "unit=clip", "--set", "epsilon=1"),
+        ("--set", "epsilon=8", "--set", "epsilon=2"),
+        ("--set", "kept-size=8", "--set", "kept_size=2", "--epsilon", "1"),
+    ],
+)
+def test_a_setting_that_is_said_twice_is_refused(run: Run, words: tuple[str, ...]) -> None:
+    answer = run("protect", "in.mp4", "out.mp4", "--method", "dprp", *words, "--dry-run")
+    assert in_words(answer)
+    assert answer[0] == FAILED
+    assert "once, got" in answer[2]
+
+
+def test_a_change_of_a_training_file_that_is_said_twice_is_refused(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "out: runs/a\ndata: {kind: synthetic, clips: 24}\ntraining: {steps: 4, batch: 8}\n"
+    )
+    twice = ("privacy.epsilon=2", "privacy.epsilon=8")
+    answer = run("train", "a.yaml", *twice, "--dry-run")
+    assert in_words(answer)
+    assert "'privacy.epsilon' twice" in answer[2]
+    assert run("train", "a.yaml", twice[0], "--dry-run")[0] == DONE
+    (tmp_path / "b.yaml").write_text("out: runs/b\nprivacy: {epsilon: 2, epsilon: 8}\n")
+    assert "the name 'epsilon' twice" in run("train", "b.yaml", "--dry-run")[2]
+
+
 def test_pairs_say_which_name_cannot_be_read() -> None:
     assert parse_pairs(["kept-size=3", "p=0.5"]) == {"kept_size": 3, "p": 0.5}
     with pytest.raises(SettingsError, match="'p'"):

@@ -57,6 +57,21 @@ def test_pictures_with_owners_masks_and_splits(tmp_path: Path) -> None:
     assert [record.y for record in named] == [0, 2, 0]
 
 
+@pytest.mark.parametrize("by", ["copy", "link"])
+def test_one_recording_under_two_names_is_refused(tmp_path: Path, by: str) -> None:
+    """A unit with two coins moves the sum twice as far as the promise counts with."""
+    one = _picture(tmp_path / "one.png")
+    _picture(tmp_path / "two.png")
+    rows = ("one.png,walk,anna", "two.png,walk,ben", "again.png,run,carl")
+    if by == "copy":
+        (tmp_path / "again.png").write_bytes(one.read_bytes())
+    else:
+        (tmp_path / "again.png").hardlink_to(one)
+    with pytest.raises(RecordsError, match=r"row 4 of labels\.csv, got a copy of the one of row 2"):
+        manifest(_listed(tmp_path, *rows))
+    assert len(manifest(_listed(tmp_path, *rows[:2]))) == 2
+
+
 def test_videos_are_sampled(tmp_path: Path) -> None:
     _video(tmp_path / "clip.mkv")
     file = _listed(tmp_path, "clip.mkv,walk,anna")

@@ -58,14 +58,18 @@ def make_model(seed: int = 0) -> nn.Module:
 
 
 def make_step(
-    plan: Plan, records: Records, seed: int = 0, model: nn.Module | None = None
+    plan: Plan,
+    records: Records,
+    seed: int = 0,
+    model: nn.Module | None = None,
+    speed: Speed | None = None,
 ) -> step_module.StepEngine:
     model = model or make_model()
     owners = records_by_owner(records, most=plan.unit.max_records) if plan.by_person else None
     return step_module.StepEngine(
         model, cross_entropy, plan, Streams(model, records, plan, AsIs()),
         step_module.units_of(plan, records, owners), len(records),
-        randomness=Randomness(seed), speed=Speed(),
+        randomness=Randomness(seed), speed=speed or Speed(),
     )  # fmt: skip
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sfumato.learn import Plan
 from sfumato.privacy import Guarantee, read_card
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -43,6 +45,23 @@ def test_both_halves_say_the_same_numbers() -> None:
     for number in ("4.0", "1e-4", "60", "0.01"):
         assert number in opacus
         assert number in ours
+
+
+def test_the_opacus_half_runs_and_its_noise_is_the_one_on_the_page() -> None:
+    pytest.importorskip("opacus")
+    names: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Opacus about itself
+        exec(compile(_programs()[0], str(PAGE), "exec"), names)
+    ours = {"records": 600, "epsilon": 4.0, "delta": 1e-4, "epochs": 5, "batch": 60}
+    noise = {
+        relation: Plan.for_(**ours, relation=relation).noise_multiplier  # type: ignore[arg-type]
+        for relation in ("add-remove", "replace")
+    }
+    assert names["engine"].get_epsilon(1e-4) == pytest.approx(4.0, abs=0.05)
+    said = PAGE.read_text(encoding="utf-8")
+    for number in (names["optimizer"].noise_multiplier, noise["add-remove"], noise["replace"]):
+        assert f"{number:.3f}" in said
 
 
 def test_ones_own_data_and_ones_own_loop_run(

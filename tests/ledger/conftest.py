@@ -61,14 +61,16 @@ def postgres_server() -> Iterator[str]:
 
     def run(*command: str) -> None:
         finished = subprocess.run(
-            [*as_owner, *command], cwd=folder, capture_output=True, text=True, timeout=120
+            [*as_owner, *command], cwd=folder, capture_output=True, text=True, timeout=900
         )
         assert finished.returncode == 0, finished.stdout + finished.stderr
 
     run(f"{binaries}/initdb", "-D", str(data), "-A", "trust", "-U", "tester", "--no-sync")
     options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=80"
     try:
-        run(f"{binaries}/pg_ctl", "-D", str(data), "-l", str(log), "-o", options, "-w", "start")
+        # a busy machine may need minutes
+        run(f"{binaries}/pg_ctl", "-D", str(data), "-l", str(log), "-o", options, "-w", "-t", "600",
+            "start")  # fmt: skip
         yield f"postgresql://tester@/postgres?host={folder}"
     finally:
         if (data / "postmaster.pid").exists():

@@ -416,3 +416,12 @@ def test_a_budget_is_never_changed(address: str, budget: Budget) -> None:
     with pytest.raises(LedgerError, match="already in this ledger"):
         ledger.create("gym", **{**budget, "epsilon": 100.0})  # type: ignore[arg-type]
     assert ledger.show("gym").budget.epsilon == 2.0
+
+
+@pytest.mark.parametrize("name", ["Gym", "GYM", "gYm"])
+def test_a_slip_in_case_finds_no_second_budget(tmp_path: Path, budget: Budget, name: str) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger.create("gym", **budget)  # type: ignore[arg-type]
+    with pytest.raises(LedgerError, match="unlike those of other data sets"):
+        ledger.create(name, **budget)  # type: ignore[arg-type]
+    assert [each.dataset for each in ledger.list()] == ["gym"]

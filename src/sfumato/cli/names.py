@@ -6,7 +6,6 @@ from pathlib import Path
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from sfumato.cli._output import emit, ending, shown_path
 from sfumato.cli._verb import verb, verbs
@@ -29,12 +28,13 @@ def names(
     from sfumato.jobs import name_list, names_of
 
     found = names_of(folder)
-    table = Table("output", "source", box=None, pad_edge=False)
-    for output, source in found.items():
-        table.add_row(escape(output), escape(source))
+    width = max([len("output"), *map(len, found)])
+    # lines, not a table: a table breaks long names, and grep would not find them
+    lines = [f"{'output':<{width}}  source"]
+    lines += [f"{out:<{width}}  {shown_path(Path(source))}" for out, source in found.items()]
     last = ending(
         f"{len(found)} outputs, from {shown_path(name_list(folder))}.",
         "this list says who is who: keep it apart from the release, or delete it.",
         f"sfumato verify {folder}",
     )
-    emit(as_json, {"names": found}, table, *last)
+    emit(as_json, {"names": found}, *map(escape, lines), *last)

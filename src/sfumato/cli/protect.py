@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
 
 from sfumato.cli._help import ATTRIBUTES, BY_EYE, EXPERT, OUTPUT, PROMISE, WHERE
 from sfumato.cli._output import emit, ending, not_safe, progress_bar, say
-from sfumato.cli._spending import Spending, spending
+from sfumato.cli._spending import spending
 from sfumato.cli._verb import verb, verbs
 from sfumato.errors import SfumatoError
 from sfumato.settings import parse_pairs
+
+if TYPE_CHECKING:
+    from sfumato.ledger import Spending
 
 app = verbs()
 
@@ -365,4 +368,9 @@ def _names(given: list[str] | None) -> list[str]:
 
 def _settings(pairs: list[str], **named: Any) -> dict[str, Any]:
     found = {name: value for name, value in named.items() if value is not None}
-    return found | parse_pairs(pairs)
+    typed = parse_pairs(pairs)
+    if twice := sorted(found.keys() & typed.keys()):
+        raise SfumatoError(
+            f"Expected {twice[0]} once, got --{twice[0]} and --set {twice[0]}=...: leave one out."
+        )
+    return found | typed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from sfumato.data._videos import (
     VideoRecords,
 )
 from sfumato.errors import reading
+from sfumato.files import sha256
 from sfumato.media import IMAGE_SUFFIXES, read_image
 
 _COLUMNS = ("path", "label", "owner", "mask", "split")
@@ -113,6 +115,7 @@ def manifest(
                 row.path, names.index(row.label), row.owners, {}, row.mask, _layer(listing, row)
             )
         )
+    _refuse_copies(listing, rows)
     if found["video"] and found["picture"]:
         raise RecordsError(
             f"Expected pictures alone or videos alone in {listing.name}, got both: make one list of "
@@ -209,6 +212,20 @@ def _picture_mask(path: Path, size: tuple[int, ...]) -> npt.NDArray[np.bool_]:
             "masks again."
         )
     return np.asarray(stored, dtype=bool)
+
+
+def _refuse_copies(listing: Path, rows: Sequence[_Row]) -> None:
+    """One recording under two names would have two coins, and move the sum twice as far."""
+    sizes = Counter(row.path.stat().st_size for row in rows)
+    seen: dict[str, int] = {}
+    for row in rows:
+        if sizes[row.path.stat().st_size] < 2:
+            continue
+        content = sha256(row.path)
+        if content in seen:
+            raise _wrong(listing, row.number, "every recording once",
+                         f"a copy of the one of row {seen[content]}")  # fmt: skip
+        seen[content] = row.number
 
 
 def _wrong(listing: Path, number: int, expected: str, got: str) -> RecordsError:

@@ -117,6 +117,13 @@ class Ledger:
                     f"Expected a new data set, but {dataset!r} is already in this ledger and a "
                     "budget is never changed: choose another name, or see sfumato ledger show."
                 )
+            alike = [name for name in state.accounts if name.casefold() == dataset.casefold()]
+            if alike:
+                raise LedgerError(
+                    f"Expected a name unlike those of other data sets, got {dataset!r} beside "
+                    f"{alike[0]!r}: a slip in one letter's case would spend another budget. Choose "
+                    "another name."
+                )
             self._append(connection, state, dataset, "create", "", {"budget": budget.to_json()})
             return Statement.of(state.account(dataset))
 

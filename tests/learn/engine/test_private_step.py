@@ -13,7 +13,7 @@ import torch
 from scipy.stats import kstest, norm, pearsonr
 
 from sfumato.data import ArrayRecords, Record
-from sfumato.learn import MaskedPixels, Plan, Speed, blanked
+from sfumato.learn import MaskedPixels, Plan, Route, Speed, blanked
 from sfumato.learn.engine import _clipped as clipped_module
 from sfumato.learn.engine import _contributions as contributions_module
 from sfumato.learn.engine import _noise as noise_module
@@ -163,8 +163,9 @@ def test_noise_has_keys_of_256_bits_from_the_operating_system(
     assert _independent_bits(keys[:330]) == 256
 
 
+@pytest.mark.parametrize("route", [Route.LOOP, Route.AUTO])
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_person_who_is_not_a_number_adds_nothing(value: float) -> None:
+def test_a_person_who_is_not_a_number_adds_nothing(value: float, route: Route) -> None:
     """Unit person: one bad record of a person leaves out that person, and nobody else."""
     plan = checks.make_plan(unit="person", clip_norm=0.5, records=4, batch=4)
     data = checks.wild_records(12, owners=4)
@@ -177,10 +178,10 @@ def test_a_person_who_is_not_a_number_adds_nothing(value: float) -> None:
     rest = checks.Listed([record for record in data.items if record.owners != bad])
     seen: list[dict[str, Any]] = []
     with checks.silent():
-        step = checks.make_step(plan, spoiled)
+        step = checks.make_step(plan, spoiled, speed=Speed(route=route))
         step._operator = seen.append
         found = checks.flat(step.take())
-        expected = checks.flat(checks.make_step(plan, rest).take())
+        expected = checks.flat(checks.make_step(plan, rest, speed=Speed(route=route)).take())
     assert bool(found.isfinite().all())
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-7)
     assert seen[0]["sampled"] == 4

@@ -361,3 +361,19 @@ def test_the_closed_form_is_right_for_every_noise(mu, delta):
     pair = Pair(1 / mu, 1.0)
     assert one_step(pair, found) <= delta
     assert found == 0 or one_step(pair, found * (1 - 1e-8)) > delta
+
+
+@pytest.mark.parametrize("mu", [1 / 30, 1.0, 20.0])
+@pytest.mark.parametrize("accountant", ["pld", "rdp", "analytic-gaussian"])
+def test_a_delta_without_digits_is_refused_and_the_least_one_is_right(mu, accountant):
+    """At 5e-324 the closed form said 38.68 for one standard deviation, where 38.86 is true."""
+    event = Gaussian(1 / mu, "difference")
+    for delta in (5e-324, 1e-310, 0.9e-300):
+        with pytest.raises(AccountingError, match="at least 1e-300"):
+            epsilon_of(event, delta, "replace", accountant)
+    assert one_step(Pair(1 / mu, 1.0), epsilon_of(event, 1e-300, "replace", accountant)) <= 1e-300
+
+
+def test_a_delta_too_small_for_a_number_is_not_nothing():
+    assert delta_of(Gaussian(1.0, "difference"), 60.0, "replace") > 0
+    assert delta_of(Laplace(1.0), 60.0, "replace") == 0

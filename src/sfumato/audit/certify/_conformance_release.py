@@ -145,7 +145,8 @@ def _most_telling(basis: Basis, changes: list[Array], pixels: int, frames: int) 
             weight = np.abs(agreeing).sum(-1).reshape(basis.block, -1)
             windows = [weight[first : first + frames].sum(0)
                        for first in range(basis.block - frames + 1)]  # fmt: skip
-            chosen = [np.argsort(-window, kind="stable")[:pixels] for window in windows]
+            last = min(pixels, weight.shape[1]) - 1
+            chosen = [np.argpartition(-window, last)[: last + 1] for window in windows]
             first = int(np.argmax([w[c].sum() for w, c in zip(windows, chosen)]))
             change = np.zeros_like(change)
             inside = change.reshape(basis.block, -1, 3)[first : first + frames]

@@ -196,11 +196,16 @@ def read_config(path: Path, changes: list[str]) -> TrainConfig:
         ) from None
     try:
         values = parse_file(text) or {}
-    except ValueError:
-        raise ConfigError("Expected YAML in the training file, got text that is not.") from None
+    except ValueError as error:
+        raise ConfigError(f"Expected YAML in the training file, got {error}.") from None
     if not isinstance(values, dict):
         raise ConfigError(
             "Expected a mapping of settings in the training file, got something else."
+        )
+    named = [change.partition("=")[0] for change in changes]
+    if twice := next((name for name in named if named.count(name) > 1), None):
+        raise ConfigError(
+            f"Expected every change once, got {shown(twice)} twice: say which value counts."
         )
     for change in changes:
         _apply(values, change)
@@ -306,5 +311,5 @@ def _apply(values: dict[str, Any], change: str) -> None:
         place[last] = parse_value(text)
     except ValueError as error:
         raise ConfigError(
-            f"Expected a value for {shown(key)}, got {error}: put it in quotes."
+            f"Expected a value for {shown(key)}, got {error}: put text in quotes."
         ) from None

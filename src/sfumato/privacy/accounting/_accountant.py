@@ -64,6 +64,8 @@ _SMALL = 0.05
 _SMALLEST = 1e-6
 # Below this delta masses would fall out of double precision; bounds in closed form still hold.
 LEAST_DELTA = 1e-100
+# Below this one a double has fewer digits, and closed forms would understate epsilon.
+SMALLEST_DELTA = 1e-300
 # The share of delta that may be spent on participation counts that are cut off.
 _COUNT_SHARE = 1e-9
 _MOST_WIDENINGS = 60
@@ -164,6 +166,11 @@ def _checked_delta(value: float) -> float:
     delta = plain_number(value)
     if not 0 <= delta < 1:
         raise AccountingError(f"Expected 0 <= delta < 1, got {value!r}.")
+    if 0 < delta < SMALLEST_DELTA:
+        raise AccountingError(
+            f"Expected delta 0 or at least {SMALLEST_DELTA:g}, got {value!r}: smaller numbers lose their "
+            "digits, and epsilon with them."
+        )
     return delta
 
 
@@ -305,7 +312,8 @@ def _delta(terms: Terms, epsilon: float) -> float:
     if not terms or epsilon >= pure_epsilon(terms):
         return 0.0
     if _only_gaussian(terms) or _is_known_participation(terms) or _has_choice(terms):
-        return _delta_curve(terms, LEAST_DELTA)(epsilon)
+        # what is too small for a number is not nothing
+        return max(math.ulp(0.0), _delta_curve(terms, LEAST_DELTA)(epsilon))
     interval = _usual_interval(terms)
     for _ in range(_MOST_WIDENINGS):
         try:
