@@ -1,0 +1,204 @@
+"""What lies under the root folder, by ids that are no paths: recordings, releases, folders, trainings."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sfumato.errors import SfumatoError
+from sfumato.files import make_private_folder
+from sfumato.jobs import name_list, names_of
+from sfumato.media import MediaError, survey
+from sfumato.privacy import Card, CardError, card_path, read_card, says_private
+
+STATE = ".sfumato-studio"
+RELEASED = "released"
+_KINDS = ("video", "image", "audio")
+_KIND_WORDS = {"video": "video", "image": "picture", "audio": "sound"}
+
+
+class NotThereError(SfumatoError):
+    """Nothing under the root has this id (any more)."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing under the root; ``name`` is its path there, for people to read."""
+
+    id: str
+    name: str
+    kind: str
+    path: Path = field(repr=False)
+
+    @property
+    def folder(self) -> str:
+        return self.name.rpartition("/")[0]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Everything by id. ``origins`` says of which recording a release is, where that is known."""
+
+    recordings: dict[str, Entry]
+    releases: dict[str, Entry]
+    folders: dict[str, Entry]
+    cards: dict[str, Card]
+    origins: dict[str, str]
+
+    def releases_of(self, recording: str) -> list[Entry]:
+        return [
+            self.releases[id] for id, origin in self.origins.items() if origin == recording
+        ]
+
+
+class Library:
+    """The root folder. Nothing outside it can be named, and no link is followed."""
+
+    def __init__(self, root: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self.root = Path(root).resolve()
+        self.read_only = read_only
+        if not self.root.is_dir():
+            raise SfumatoError("Expected a folder with recordings (--root), found none there.")
+
+    @property
+    def state(self) -> Path:
+        """The private folder of the studio: what was found, corrected, asked and begun."""
+        return self.root / STATE
+
+    def kept(self, *parts: str) -> Path:
+        """A place in the private folder, whose folders are made for the owner only."""
+        place = self.state.joinpath(*parts)
+        if not self.read_only:
+            make_private_folder(place.parent)
+        return place
+
+    def id_of(self, path: Path) -> str:
+        return _id(path.relative_to(self.root).as_posix())
+
+    def inside(self, name: str) -> Path:
+        """The file of that name under the root; refused if any part of its path is a link."""
+        path = self.root / name
+        if path.resolve() != path or self.root not in path.parents:
+            raise NotThereError("Expected a file under the studio's folder, got a link or none.")
+        return path
+
+    def scan(self) -> Listing:
+        recordings: dict[str, Entry] = {}
+        releases: dict[str, Entry] = {}
+        cards: dict[str, Card] = {}
+        for kind in _KINDS:
+            for path in survey(self.root, kinds=(kind,))[0]:
+                entry = self._entry(path, _KIND_WORDS[kind])
+                if entry is None or (kind == "image" and says_private(path)):
+                    continue
+                card = _card(path)
+                if card is None:
+                    recordings[entry.id] = entry
+                else:
+                    releases[entry.id], cards[entry.id] = entry, card
+        beside = {  # masks and other companions that a card names are no recordings
+            releases[id].path.parent / output.name
+            for id, card in cards.items()
+            for output in card.outputs
+        }
+        recordings = {id: each for id, each in recordings.items() if each.path not in beside}
+        folders = self._folders([*recordings.values(), *releases.values()])
+        origins = self._origins(releases.values(), recordings)
+        return Listing(recordings, releases, folders, cards, origins)
+
+    def recording(self, id: str) -> Entry:
+        return self._found(self.scan().recordings, id)
+
+    def release(self, id: str) -> Entry:
+        return self._found(self.scan().releases, id)
+
+    def folder(self, id: str) -> Entry:
+        return self._found(self.scan().folders, id)
+
+    def config(self, id: str) -> Entry:
+        return self._found({each.id: each for each in self.configs()}, id)
+
+    def configs(self) -> list[Entry]:
+        """Training files: every YAML file under the root."""
+        found = []
+        for place, folders, files in os.walk(self.root):
+            folders[:] = sorted(each for each in folders if not each.startswith("."))
+            for name in sorted(files):
+                if name.endswith((".yaml", ".yml")):
+                    entry = self._entry(Path(place, name), "config")
+                    found += [] if entry is None else [entry]
+        return found
+
+    def note_release(self, release: Path, recording: Path) -> None:
+        """Remember, for the owner only, of which recording a release was made."""
+        from sfumato.files import write_text
+
+        write_text(
+            self.kept("origins", self.id_of(release)),
+            f"{self.id_of(recording)}\n",
+            force=True,
+            private=True,
+        )
+
+    def _found(self, known: dict[str, Entry], id: str) -> Entry:
+        if id not in known:
+            raise NotThereError("Expected something that the library shows, got an unknown id.")
+        self.inside(known[id].name)
+        return known[id]
+
+    def _entry(self, path: Path, kind: str) -> Entry | None:
+        name = path.relative_to(self.root).as_posix()
+        try:
+            self.inside(name)
+            name.encode()
+        except (NotThereError, UnicodeEncodeError, OSError):
+            return None
+        return Entry(_id(name), name, kind, path)
+
+    def _folders(self, entries: Iterable[Entry]) -> dict[str, Entry]:
+        names = {each.folder for each in entries}
+        names |= {above for name in names for above in _above(name)}
+        made = (
+            Entry(_id(f"{name}/"), name, "folder", self.root / name) for name in sorted(names)
+        )
+        return {each.id: each for each in made}
+
+    def _origins(
+        self, releases: Iterable[Entry], recordings: dict[str, Entry]
+    ) -> dict[str, str]:
+        by_path = {str(each.path): id for id, each in recordings.items()}
+        named: dict[Path, dict[str, str]] = {}
+        found = {}
+        for release in releases:
+            note = self.state / "origins" / release.id
+            origin = note.read_text().strip() if note.is_file() else ""
+            folder = release.path.parent
+            if not origin and name_list(folder).is_file():
+                if folder not in named:
+                    named[folder] = names_of(folder)
+                origin = by_path.get(named[folder].get(release.path.name, ""), "")
+            if origin in recordings:
+                found[release.id] = origin
+        return found
+
+
+def _id(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
+def _above(name: str) -> Iterator[str]:
+    while name:
+        name = name.rpartition("/")[0]
+        yield name
+
+
+def _card(path: Path) -> Card | None:
+    if not card_path(path).is_file():
+        return None
+    try:
+        return read_card(path)
+    except (CardError, MediaError):
+        return None
