@@ -1,0 +1,61 @@
+// Work that goes on while pages come and go, as the server tells of it.
+import { get, post } from "./api.js";
+import { useEffect, useState } from "./html.js";
+
+const jobs = new Map();
+const listeners = new Set();
+const begun = new Set();
+const ENDED = new Set(["done", "failed", "cancelled"]);
+export const ended = (job) => ENDED.has(job.state);
+
+function note(job) {
+  jobs.set(job.id, job);
+  listeners.forEach((listener) => listener(job));
+}
+
+export function listen() {
+  const source = new EventSource("/api/jobs/events");
+  source.addEventListener("job", (event) => note(JSON.parse(event.data)));
+  return () => source.close();
+}
+
+export const cancel = async (id) => note(await post(`/api/jobs/${id}/cancel`));
+export const resume = async (id) => note(await post(`/api/jobs/${id}/resume`));
+
+/** Post what begins a job; give the job. Its events may already have been heard. */
+export async function begin(path, body) {
+  const { job } = await post(path, body);
+  const id = typeof job === "string" ? job : job.id;
+  begun.add(id);
+  const known = typeof job === "string" ? null : job;
+  if (!jobs.has(id)) note(known || (await get("/api/jobs")).find((each) => each.id === id));
+  return id;
+}
+
+export function useJobs() {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    const listener = () => draw((n) => n + 1);
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, []);
+  return [...jobs.values()].reverse();
+}
+
+export function useJob(id) {
+  return useJobs().find((job) => job.id === id) || null;
+}
+
+/** Calls back when any job comes to its end while the page is open (not for those that had ended before). */
+export function useJobEnds(callback) {
+  useEffect(() => {
+    const before = new Map([...jobs].map(([id, job]) => [id, job.state]));
+    const listener = (job) => {
+      const was = before.get(job.id);
+      before.set(job.id, job.state);
+      if (ended(job) && !ENDED.has(was) && (was || begun.has(job.id))) callback(job);
+    };
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, [callback]);
+}

@@ -1,0 +1,148 @@
+// Protect: choose a method, read its promise while typing, look at a preview, run it.
+import { get, post, useResource } from "../api.js";
+import { clock, lasting, length, megabytes, percent, plural } from "../format.js";
+import { html, useEffect, useMemo, useState } from "../html.js";
+import { begin, useJob, useJobs } from "../jobs.js";
+import { useKeys } from "../keys.js";
+import { link } from "../router.js";
+import { Chooser } from "../chooser.js";
+import { Icon, Loading, Problem, Progress, State } from "../ui.js";
+import { Compare } from "./compare.js";
+import { Form } from "./form.js";
+import { fields, settings } from "./schema.js";
+
+const PAUSE = 350;
+
+function targetOf(route, recordings, folders) {
+  const [first, second] = route.rest;
+  if (first === "folder") {
+    const folder = folders.find((each) => each.id === second);
+    return folder && { name: folder.name, ask: { folder: folder.id }, recordings: recordings.filter((each) => each.folder === folder.id || each.folder === folder.name) };
+  }
+  const chosen = (first || "").split(",").map((id) => recordings.find((each) => each.id === id)).filter(Boolean);
+  if (!chosen.length) return null;
+  return { name: chosen.length === 1 ? chosen[0].name : plural(chosen.length, "recording"), ask: { recordings: chosen.map((each) => each.id) }, recordings: chosen };
+}
+
+/** The dry run, asked again a moment after the last key. */
+function usePromise(ask) {
+  const [state, setState] = useState({ promise: null, error: null });
+  const key = JSON.stringify(ask);
+  useEffect(() => {
+    if (!ask.method) return undefined;
+    let current = true;
+    setState((old) => ({ ...old, stale: true }));
+    const timer = setTimeout(() => {
+      post("/api/promise", ask).then(
+        (promise) => current && setState({ promise, error: null }),
+        (error) => current && setState({ promise: null, error }),
+      );
+    }, PAUSE);
+    return () => {
+      current = false;
+      clearTimeout(timer);
+    };
+  }, [key]);
+  return state;
+}
+
+export function Protect(props) {
+  const methods = useResource("/api/methods");
+  const target = targetOf(props.route, props.recordings, props.folders);
+  if (!target)
+    return html`<${Chooser} title="Protect" icon="protect" page="protect" recordings=${props.recordings} words="Choose what is to be protected; several at once from the library." />`;
+  if (!methods.data) return methods.error ? html`<${Problem} error=${methods.error} retry=${methods.reload} />` : html`<${Loading} what="Asking for the methods …" />`;
+  return html`<${Bench} ...${props} target=${target} methods=${methods.data} />`;
+}
+
+function Bench({ session, target, methods }) {
+  const offered = methods.filter((each) => each.forVideo !== false || target.recordings.every((one) => one.kind !== "video"));
+  const [name, setName] = useState(offered.find((each) => each.name === "silhouette")?.name || offered[0]?.name);
+  const [typed, setTyped] = useState({});
+  const [dataset, setDataset] = useState("");
+  const [error, setError] = useState(null);
+  const [run, setRun] = useState(null);
+  const method = offered.find((each) => each.name === name);
+  const list = useMemo(() => fields(method.settings || {}), [method]);
+  const said = settings(list, typed);
+  const missing = list.filter((each) => each.required && said[each.name] === undefined);
+  const ask = { ...target.ask, method: name, settings: said };
+  const { promise, error: refusal, stale } = usePromise(ask);
+  const ledger = useResource("/api/ledger");
+  const running = useRunning(target);
+  const job = useJob(run) || running;
+  const refused = refusal?.message || promise?.refused;
+  const ready = !session.readOnly && !refused && !missing.length && promise && !stale && (!job || job.state !== "running");
+  const start = () => ready && begin("/api/protect", { ...ask, ledger: dataset ? { dataset } : null }).then((id) => { setRun(id); setError(null); }, setError);
+  useKeys([
+    { keys: ["Ctrl+Enter"], label: "Protect", run: start },
+    { keys: ["m"], label: "Choose a method", run: () => document.querySelector(".methods input:checked")?.focus() },
+  ]);
+  const single = target.recordings.length === 1 && target.recordings[0].kind !== "sound" ? target.recordings[0] : null;
+  return html`<header class="head"><div class="grow"><p class="over-title muted">Protect</p><h1 class="name">${target.name}</h1></div>
+      ${single ? html`<${State} state=${single.state} />` : html`<span class="muted">${plural(target.recordings.length, "recording")}</span>`}</header>
+    <div class="bench"><form class="choose" onSubmit=${(event) => { event.preventDefault(); start(); }}>
+      <fieldset class="methods"><legend>Method</legend>${offered.map((each) => html`<label key=${each.name} class="method">
+        <input type="radio" name="method" value=${each.name} checked=${each.name === name} onChange=${() => { setName(each.name); setTyped({}); }} />
+        <span><b>${each.name}</b> <small>${each.line}</small></span></label>`)}</fieldset>
+      <fieldset class="settings"><legend>Settings of ${name}</legend><${Form} list=${list} typed=${typed} setTyped=${setTyped} disabled=${session.readOnly} />
+        ${list.length === 0 && html`<p class="muted">This method has nothing to set.</p>`}</fieldset></form>
+    <div class="outcome"><section class="promise-panel" aria-live="polite" data-stale=${Boolean(stale)}>
+        <h2>What it promises</h2>
+        ${missing.length > 0 ? html`<p class="lead muted">Still needed: ${missing.map((each) => each.title).join(", ")}.</p>`
+          : refused ? html`<p class="lead bad">${refused}</p>`
+          : promise ? html`<p class="lead">${promise.words}</p>${promise.terms && html`<p class="terms"><${Icon} name="protect" />${promise.terms}</p>`}`
+          : html`<p class="muted">Asking …</p>`}
+        ${promise && !refused && html`<dl class="facts">
+          <div><dt>Expected time</dt><dd>${promise.seconds == null ? "not known" : lasting(promise.seconds)}</dd></div>
+          <div><dt>Memory</dt><dd>${promise.megabytes == null ? "not known" : megabytes(promise.megabytes)}</dd></div>
+          <div><dt>Kind of promise</dt><dd>${method.guarantee}</dd></div></dl>`}
+        ${ledger.data?.length > 0 && html`<label class="field">Charge a budget<select value=${dataset} onChange=${(event) => setDataset(event.target.value)}>
+          <option value="">none</option>${ledger.data.map((each) => html`<option value=${each.dataset}>${each.dataset}, ${percent(1 - each.share)} left</option>`)}</select></label>`}
+        <button type="button" class="primary large" disabled=${!ready} onClick=${start}>Protect ${target.recordings.length > 1 ? plural(target.recordings.length, "recording") : ""}</button>
+        <${Problem} error=${error} />
+        ${job && html`<${Progress} job=${job} />`}
+        ${job?.state === "done" && html`<${Released} job=${job} target=${target} />`}</section>
+      ${single && html`<${Preview} recording=${single} ask=${ask} disabled=${session.readOnly || refused || missing.length > 0} />`}</div></div>`;
+}
+
+function useRunning(target) {
+  const ids = target.recordings.map((each) => each.id);
+  return useJobs().find((job) => job.kind === "protect" && job.state === "running" && ids.includes(job.recording)) || null;
+}
+
+function Released({ job, target }) {
+  const ids = target.recordings.flatMap((each) => each.releases.map((one) => one.id));
+  const release = job.result?.releases?.[0] || job.result?.release || ids.at(-1);
+  if (!release) return null;
+  return html`<div class="notice good" role="status"><p>Released. No detector proves that nobody was missed: look at frames drawn by chance.</p>
+    <a class="button primary" href=${link("signoff", release)}>Sign off</a> <a class="button" href=${link("understand", release)}>Understand</a></div>`;
+}
+
+function Preview({ recording, ask, disabled }) {
+  const rate = recording.rate || 25;
+  const long = Math.min(recording.frames, Math.round(rate * 2));
+  const [from, setFrom] = useState(Math.max(0, Math.floor(recording.frames / 2 - long / 2)));
+  const [id, setId] = useState(null);
+  const [preview, setPreview] = useState(null);
+  const [error, setError] = useState(null);
+  const job = useJob(id);
+  useEffect(() => {
+    if (job?.state !== "done") return;
+    const made = job.result?.preview || job.id;
+    get(`/api/previews/${made}`).then((part) => setPreview({ ...part, id: made }), setError);
+  }, [job?.state]);
+  const start = () => {
+    setError(null);
+    begin("/api/preview", { recording: recording.id, method: ask.method, settings: ask.settings, from, to: from + long - 1 }).then(setId, setError);
+  };
+  const still = recording.kind === "picture";
+  return html`<section class="preview"><div class="row"><h2 class="grow">Preview</h2>
+      ${!still && html`<label class="row muted">from<input type="range" min="0" max=${Math.max(0, recording.frames - long)} value=${from}
+        onInput=${(event) => setFrom(Number(event.target.value))} aria-label="Where the preview begins" /><span class="number">${clock(from, rate)}</span></label>`}
+      <button type="button" disabled=${Boolean(disabled) || job?.state === "running"} onClick=${start}>${still ? "Preview" : `Preview ${length(long / rate)}`}</button></div>
+    <${Problem} error=${error} />
+    ${job && job.state !== "done" && html`<${Progress} job=${job} quiet />`}
+    ${preview ? html`<${Compare} key=${preview.id} recording=${recording} preview=${preview} width=${Math.min(960, recording.width)} />`
+      : html`<div class="veil wide"><${Icon} name="review" /><small>A few seconds, as filmed and protected, side by side. They stay on this computer.</small></div>`}</section>`;
+}
