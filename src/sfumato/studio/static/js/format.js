@@ -3,6 +3,11 @@ const number = (options) => new Intl.NumberFormat(undefined, options);
 
 export const count = (n) => number().format(n);
 export const decimal = (n, digits = 3) => number({ maximumSignificantDigits: digits }).format(n);
+/** A limit of a setting: short whatever its size. */
+export const bound = (n) =>
+  n !== 0 && (Math.abs(n) < 1e-4 || Math.abs(n) >= 1e7)
+    ? number({ notation: "scientific", maximumSignificantDigits: 3 }).format(n)
+    : number({ maximumSignificantDigits: 6 }).format(n);
 export const percent = (share, digits = 0) =>
   number({ style: "percent", maximumFractionDigits: digits }).format(share);
 

@@ -9,12 +9,18 @@ import { Empty, Icon, Meter, Problem, progressWords, State, Tool } from "./ui.js
 
 function nextStep(recording) {
   const release = recording.releases.at(-1);
+  if (recording.problem) return null;
   if (recording.state === "new" && recording.kind !== "sound") return { words: "Find people", find: true };
   if (recording.state === "found")
     return { words: recording.doubts ? `Review ${plural(recording.doubts, "doubt")}` : "Review", to: link("review", recording.id) };
   if (recording.state === "released" && !release.reviewed) return { words: "Sign off", to: link("signoff", release.id) };
   if (recording.state === "released") return { words: "Understand", to: link("understand", release.id) };
   return { words: "Protect", to: link("protect", recording.id) };
+}
+
+function place(recording) {
+  if (recording.releasedOnly) return link("understand", recording.releases[0]?.id);
+  return link(recording.kind === "sound" ? "protect" : "review", recording.id);
 }
 
 function facts(recording) {
@@ -25,6 +31,7 @@ function facts(recording) {
 
 function Next({ recording, job, find, readOnly }) {
   const step = nextStep(recording);
+  if (!step) return null;
   if (job) return html`<span class="next muted number">${progressWords(job)}</span>`;
   if (step.find)
     return html`<button type="button" class="next" disabled=${readOnly} onClick=${() => find(recording)}>${step.words}</button>`;
@@ -39,12 +46,13 @@ function Thumbnail({ recording }) {
 function Card({ recording, chosen, choose, ...rest }) {
   const release = recording.releases.at(-1);
   return html`<li class="card" data-id=${recording.id}>
-    <a class="thumb" data-card href=${link(recording.kind === "sound" ? "protect" : "review", recording.id)} aria-label=${`Open ${recording.name}`}><${Thumbnail} recording=${recording} /></a>
+    <a class="thumb" data-card href=${place(recording)} aria-label=${`Open ${recording.name}`}><${Thumbnail} recording=${recording} /></a>
     <div class="about"><label class="row"><input type="checkbox" checked=${chosen} onChange=${choose} aria-label=${`Choose ${recording.name}`} />
       <b class="name grow" title=${recording.name}>${recording.name}</b></label>
     <p class="muted number">${facts(recording)}</p>
-    ${release && html`<p class="promise" title=${release.guarantee}><${Icon} name="protect" />
-      <span class="clip">${release.method}: ${release.epsilon || release.guarantee}</span></p>`}
+    ${recording.problem && html`<p class="bad">${recording.problem}</p>`}
+    ${release && html`<p class=${release.terms ? "promise good" : "promise muted"} title=${release.terms || release.guarantee}>
+      ${release.terms && html`<${Icon} name="protect" />`}<span class="clip">${release.method}: ${release.terms || release.guarantee}</span></p>`}
     <div class="row spread"><${State} state=${recording.state} /><${Next} recording=${recording} ...${rest} /></div></div></li>`;
 }
 
@@ -53,7 +61,7 @@ function Rows({ shown, chosen, choose, working, find, readOnly }) {
     <th class="num">Size</th><th class="num">Doubts</th><th>Newest release</th><th></th></tr></thead><tbody>
     ${shown.map((each) => html`<tr key=${each.id}><td><input type="checkbox" checked=${chosen.has(each.id)}
         onChange=${() => choose(each.id)} aria-label=${`Choose ${each.name}`} /></td>
-      <th scope="row"><a data-card href=${link("review", each.id)} class="name">${each.name}</a></th><td><${State} state=${each.state} /></td>
+      <th scope="row"><a data-card href=${place(each)} class="name">${each.name}</a></th><td><${State} state=${each.state} /></td>
       <td class="num">${each.seconds != null ? length(each.seconds) : "–"}</td><td class="num">${bytes(each.bytes)}</td>
       <td class="num">${each.state === "new" ? "–" : count(each.doubts || 0)}</td>
       <td class="clip">${each.releases.at(-1)?.method || "–"}</td>

@@ -1,6 +1,6 @@
 // The frame around the pages: rail, jobs, theme, keys.
 import { openSession, useResource } from "./api.js";
-import { html, render, useCallback, useEffect, useState } from "./html.js";
+import { html, render, useCallback, useEffect, useRef, useState } from "./html.js";
 import { ended, listen, useJobEnds, useJobs } from "./jobs.js";
 import { Keys, listed, useKeys } from "./keys.js";
 import { go, link, useRoute } from "./router.js";
@@ -65,11 +65,16 @@ function Shell({ session }) {
   const jobs = useJobs();
   const running = jobs.filter((job) => !ended(job));
   useJobEnds(useCallback(() => recordings.reload(), []));
-  useEffect(() => setShown(null), [route.page]);
+  const first = useRef(true);
+  useEffect(() => {
+    setShown(null);
+    if (!first.current) document.getElementById("main").focus({ preventScroll: true });
+    first.current = false;
+  }, [route.page]);
   useKeys([
     { keys: ["?"], label: "Show the keys", run: () => setShown("keys") },
     { keys: ["j"], label: "Show what is running", run: () => setShown("jobs") },
-    ...PAGES.map((page, i) => ({ keys: [`Alt+${i + 1}`], label: `Go to ${page.title}`, run: () => goTo(page) })),
+    ...PAGES.map((page, i) => ({ keys: [String(i + 1)], label: `Go to ${page.title}`, run: () => goTo(page) })),
   ]);
   const all = recordings.data?.recordings || [];
   const recording = inHand(route, all, last);

@@ -37,6 +37,6 @@ function Watch({ job }) {
       <div><dt>Held-out accuracy</dt><dd class="number">${result.heldOut == null ? "not yet" : percent(result.heldOut, 1)}</dd></div>
       <div><dt>Time left</dt><dd class="number">${job.secondsLeft == null || job.state !== "running" ? "–" : lasting(job.secondsLeft)}</dd></div></dl>
     <section class="spent"><h2>Spent</h2><p class="lead">${result.epsilonWords || "Nothing yet."}</p></section>
-    ${series("loss").length > 0 && html`<${Chart} title="Loss" points=${series("loss")} steps=${result.steps} />`}
-    <${Chart} title="Held-out accuracy" points=${series("heldOut")} steps=${result.steps} shown=${(v) => percent(v, 1)} />`;
+    <div class="charts">${series("loss").length > 0 && html`<${Chart} title="Loss" points=${series("loss")} steps=${result.steps} />`}
+    <${Chart} title="Held-out accuracy" points=${series("heldOut")} steps=${result.steps} shown=${(v) => percent(v, 1)} /></div>`;
 }

@@ -3,7 +3,6 @@ import { post, useResource } from "./api.js";
 import { day, percent } from "./format.js";
 import { html, useState } from "./html.js";
 import { begin, useJob } from "./jobs.js";
-import { useKeys } from "./keys.js";
 import { link } from "./router.js";
 import { Budgets } from "./library.js";
 import { Chooser } from "./chooser.js";
@@ -15,7 +14,6 @@ export function Understand({ route, recordings, session }) {
   const id = route.rest[0];
   const recording = recordings.find((each) => each.releases.some((one) => one.id === id));
   const [tab, setTab] = useState("card");
-  useKeys(TABS.map(([name, title], i) => ({ keys: [String(i + 1)], label: title, run: () => setTab(name) })));
   if (!recording)
     return html`<${Chooser} title="Understand" icon="understand" page="understand" release recordings=${recordings}
       words="What a release promises, to whom, and what attacks got. Choose a release." />`;
@@ -83,7 +81,7 @@ function Card({ release }) {
   const [error, setError] = useState(null);
   const verify = () => post(`/api/releases/${release.id}/verify`).then((answer) => { setChecked(answer.verdict || answer); setError(null); }, setError);
   if (!card.data) return card.error ? html`<${Problem} error=${card.error} retry=${card.reload} />` : html`<${Loading} what="Reading the card …" />`;
-  return html`<div class="row spread"><${Verdict} verdict=${checked || card.data.verdict} /><button type="button" onClick=${verify}>Verify again</button></div>
+  return html`<div class="checked"><${Verdict} verdict=${checked || card.data.verdict} /><button type="button" onClick=${verify}>Verify again</button></div>
     <${Problem} error=${error} /><${Prose} words=${card.data.words} />
     <details><summary>The card as JSON</summary><pre>${JSON.stringify(card.data.json, null, 2)}</pre></details>`;
 }

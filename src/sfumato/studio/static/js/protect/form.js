@@ -1,13 +1,13 @@
 // The fields of a method; what is left empty keeps the method's own standard.
 import { html } from "../html.js";
-import { decimal } from "../format.js";
+import { bound } from "../format.js";
 
 const shown = (value) => (value === null || value === undefined || (Array.isArray(value) && !value.length) ? "not set" : String(value));
 
 function bounds({ least, most, integer }) {
   const whole = integer ? "a whole number, " : "";
-  if (least !== undefined && most !== undefined) return `${whole}${decimal(least, 6)} to ${decimal(most, 6)}`;
-  return least !== undefined ? `${whole}at least ${decimal(least, 6)}` : whole.slice(0, -2);
+  if (least !== undefined && most !== undefined) return `${whole}${bound(least)} to ${bound(most)}`;
+  return least !== undefined ? `${whole}at least ${bound(least)}` : whole.slice(0, -2);
 }
 
 function Control({ each, value, change, disabled }) {
@@ -15,8 +15,9 @@ function Control({ each, value, change, disabled }) {
   if (each.kind === "switch")
     return html`<input ...${common} required=${false} type="checkbox" role="switch" checked=${value ?? each.standard} onChange=${(event) => change(event.target.checked)} />`;
   if (each.kind === "choice")
-    return html`<select ...${common} value=${value ?? each.standard ?? ""} onChange=${(event) => change(event.target.value)}>
-      ${each.standard == null && html`<option value="">not set</option>`}${each.choices.map((name) => html`<option>${name}</option>`)}</select>`;
+    return html`<select ...${common} onChange=${(event) => change(event.target.value)}>
+      ${each.standard == null && html`<option value="">not set</option>`}
+      ${each.choices.map((name) => html`<option selected=${name === (value ?? each.standard)}>${name}</option>`)}</select>`;
   const number = each.kind === "number";
   return html`<input ...${common} type="text" inputmode=${number ? "decimal" : "text"} autocomplete="off" spellcheck=${false}
     list=${each.usual?.length ? `usual-${each.name}` : undefined} value=${value ?? ""}

@@ -1,6 +1,6 @@
 // Protect: choose a method, read its promise while typing, look at a preview, run it.
 import { get, post, useResource } from "../api.js";
-import { clock, lasting, length, megabytes, percent, plural } from "../format.js";
+import { clock, lasting, megabytes, percent, plural } from "../format.js";
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { begin, useJob, useJobs } from "../jobs.js";
 import { useKeys } from "../keys.js";
@@ -17,7 +17,7 @@ function targetOf(route, recordings, folders) {
   const [first, second] = route.rest;
   if (first === "folder") {
     const folder = folders.find((each) => each.id === second);
-    return folder && { name: folder.name, ask: { folder: folder.id }, recordings: recordings.filter((each) => each.folder === folder.id || each.folder === folder.name) };
+    return folder && { name: folder.name, ask: { folder: folder.id }, recordings: recordings.filter((each) => folder.recordings.includes(each.id)) };
   }
   const chosen = (first || "").split(",").map((id) => recordings.find((each) => each.id === id)).filter(Boolean);
   if (!chosen.length) return null;
@@ -57,6 +57,9 @@ export function Protect(props) {
 
 function Bench({ session, target, methods }) {
   const offered = methods.filter((each) => each.forVideo !== false || target.recordings.every((one) => one.kind !== "video"));
+  const proven = (each) => !each.guarantee.startsWith("no guarantee");
+  const usual = (each) => -["blur", "avatar", "skeleton", "silhouette", "dprp"].indexOf(each.name);
+  const groups = [["Covers or redraws, without a proof", (each) => !proven(each)], ["Noise, with a proof", proven]];
   const [name, setName] = useState(offered.find((each) => each.name === "silhouette")?.name || offered[0]?.name);
   const [typed, setTyped] = useState({});
   const [dataset, setDataset] = useState("");
@@ -82,9 +85,9 @@ function Bench({ session, target, methods }) {
   return html`<header class="head"><div class="grow"><p class="over-title muted">Protect</p><h1 class="name">${target.name}</h1></div>
       ${single ? html`<${State} state=${single.state} />` : html`<span class="muted">${plural(target.recordings.length, "recording")}</span>`}</header>
     <div class="bench"><form class="choose" onSubmit=${(event) => { event.preventDefault(); start(); }}>
-      <fieldset class="methods"><legend>Method</legend>${offered.map((each) => html`<label key=${each.name} class="method">
+      <fieldset class="methods"><legend>Method</legend>${groups.map(([title, belongs]) => html`<p class="kinds">${title}</p>${offered.filter(belongs).sort((a, b) => usual(a) - usual(b)).map((each) => html`<label key=${each.name} class="method">
         <input type="radio" name="method" value=${each.name} checked=${each.name === name} onChange=${() => { setName(each.name); setTyped({}); }} />
-        <span><b>${each.name}</b> <small>${each.line}</small></span></label>`)}</fieldset>
+        <span><b>${each.name}</b> <small>${each.line}</small></span></label>`)}`)}</fieldset>
       <fieldset class="settings"><legend>Settings of ${name}</legend><${Form} list=${list} typed=${typed} setTyped=${setTyped} disabled=${session.readOnly} />
         ${list.length === 0 && html`<p class="muted">This method has nothing to set.</p>`}</fieldset></form>
     <div class="outcome"><section class="promise-panel" aria-live="polite" data-stale=${Boolean(stale)}>
@@ -140,7 +143,7 @@ function Preview({ recording, ask, disabled }) {
   return html`<section class="preview"><div class="row"><h2 class="grow">Preview</h2>
       ${!still && html`<label class="row muted">from<input type="range" min="0" max=${Math.max(0, recording.frames - long)} value=${from}
         onInput=${(event) => setFrom(Number(event.target.value))} aria-label="Where the preview begins" /><span class="number">${clock(from, rate)}</span></label>`}
-      <button type="button" disabled=${Boolean(disabled) || job?.state === "running"} onClick=${start}>${still ? "Preview" : `Preview ${length(long / rate)}`}</button></div>
+      <button type="button" disabled=${Boolean(disabled) || job?.state === "running"} onClick=${start}>${still ? "Preview" : `Preview ${lasting(long / rate)}`}</button></div>
     <${Problem} error=${error} />
     ${job && job.state !== "done" && html`<${Progress} job=${job} quiet />`}
     ${preview ? html`<${Compare} key=${preview.id} recording=${recording} preview=${preview} width=${Math.min(960, recording.width)} />`

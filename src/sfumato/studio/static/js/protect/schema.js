@@ -13,7 +13,7 @@ const USUAL = {
 };
 
 function alternatives(schema, defs) {
-  if (schema.$ref) return alternatives(defs[schema.$ref.split("/").at(-1)] || {}, defs);
+  if (schema.$ref) return alternatives({ ...defs[schema.$ref.split("/").at(-1)], description: "" }, defs);
   return schema.anyOf ? schema.anyOf.flatMap((each) => alternatives(each, defs)) : [schema];
 }
 

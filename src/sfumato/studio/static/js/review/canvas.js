@@ -46,7 +46,7 @@ function paintPerson(ctx, person, at, selected, label) {
     }));
   }
   const text = `${label}${person.key ? " ◆" : ""}`;
-  ctx.font = "600 12px system-ui, sans-serif";
+  ctx.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
   const wide = ctx.measureText(text).width + 10;
   ctx.fillStyle = look.colour;
   ctx.fillRect(x - 1, y - 18, wide, 17);

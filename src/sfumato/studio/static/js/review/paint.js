@@ -16,6 +16,7 @@ export function palette(element) {
   };
   const names = ["--paper", "--raised", "--sunken", "--ink", "--muted", "--line", "--edge", "--accent", "--warn", "--bad", "--tint"];
   const colours = Object.fromEntries([...names, ...KINDS.map((each) => each.name)].map((name) => [name.slice(2), read(name)]));
+  colours.font = getComputedStyle(probe).fontFamily;
   probe.remove();
   for (const { kind, name } of KINDS) colours[kind] = colours[name.slice(2)];
   return colours;

@@ -37,7 +37,7 @@ function paintRuler(ctx, { part, rate, width, doubts, colours }) {
   const x = (frame) => ((frame - part.from) / (part.to - part.from)) * width;
   ctx.fillStyle = colours.sunken;
   ctx.fillRect(0, 0, width, RULER);
-  ctx.font = "11px system-ui, sans-serif";
+  ctx.font = `11px ${colours.font}`;
   for (const second of ticks(part, rate, width)) {
     const at = Math.round(x(second * rate)) + 0.5;
     ctx.fillStyle = colours.edge;
@@ -169,7 +169,8 @@ export function Timeline({ tracks, doubts, frames, rate, frame, part, setPart, s
     } else if (event.altKey) lanes.current.scrollTop += event.deltaY;
     else setPart(zoomed(part, Math.exp(event.deltaY / 300), frameAt(event), frames));
   };
-  return html`<section class="timeline" aria-label="Timeline">
+  const high = RULER + LANE * Math.max(3, tracks.length) + 10;
+  return html`<section class="timeline" aria-label="Timeline" style=${{ height: `min(30vh, ${high}px)` }}>
     <div class="lanes" ref=${lanes} onScroll=${(event) => setScroll(event.target.scrollTop)}>
       <div class="corner muted">${tracks.length} ${tracks.length === 1 ? "track" : "tracks"}</div>
       ${tracks.map((track) => html`<button type="button" key=${track.id} class="lane" aria-pressed=${track.id === selected}
