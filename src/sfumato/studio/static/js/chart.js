@@ -2,7 +2,7 @@
 import { html } from "./html.js";
 import { count, decimal } from "./format.js";
 
-const [WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM] = [720, 240, 54, 10, 10, 26];
+const [WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM] = [440, 190, 50, 10, 10, 24];
 
 function scale(values, low, high) {
   const [least, most] = [Math.min(...values), Math.max(...values)];

@@ -6,7 +6,7 @@ export const decimal = (n, digits = 3) => number({ maximumSignificantDigits: dig
 /** A limit of a setting: short whatever its size. */
 export const bound = (n) =>
   n !== 0 && (Math.abs(n) < 1e-4 || Math.abs(n) >= 1e7)
-    ? number({ notation: "scientific", maximumSignificantDigits: 3 }).format(n)
+    ? number({ notation: "scientific", maximumSignificantDigits: 3 }).format(n).toLowerCase()
     : number({ maximumSignificantDigits: 6 }).format(n);
 export const percent = (share, digits = 0) =>
   number({ style: "percent", maximumFractionDigits: digits }).format(share);

@@ -2,6 +2,7 @@
 import { html } from "../html.js";
 import { bound } from "../format.js";
 
+const SUCH_AS = { epsilon: "8", delta: "1e-6", unit: "pixels(16, frames=1)" };
 const shown = (value) => (value === null || value === undefined || (Array.isArray(value) && !value.length) ? "not set" : String(value));
 
 function bounds({ least, most, integer }) {
@@ -21,7 +22,7 @@ function Control({ each, value, change, disabled }) {
   const number = each.kind === "number";
   return html`<input ...${common} type="text" inputmode=${number ? "decimal" : "text"} autocomplete="off" spellcheck=${false}
     list=${each.usual?.length ? `usual-${each.name}` : undefined} value=${value ?? ""}
-    placeholder=${each.required ? "needed" : shown(each.standard)} onInput=${(event) => change(event.target.value)} />
+    placeholder=${each.required ? `needed${SUCH_AS[each.name] ? `, such as ${SUCH_AS[each.name]}` : ""}` : shown(each.standard)} onInput=${(event) => change(event.target.value)} />
     ${each.usual?.length > 0 && html`<datalist id=${`usual-${each.name}`}>${each.usual.map((name) => html`<option value=${name} />`)}</datalist>`}`;
 }
 

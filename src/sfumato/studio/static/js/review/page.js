@@ -28,10 +28,12 @@ function Editor({ recording, session, route }) {
   const [said, setSaid] = useState("");
   const [doubtAt, setDoubtAt] = useState(-1);
   const stage = useRef();
-  const player = usePlayer(recording, widthFor(room * view.zoom, recording.width), Number(route.query.get("frame")));
+  const widest = useRef(0);
+  widest.current = Math.max(widest.current, widthFor(room * view.zoom, recording.width));
+  const player = usePlayer(recording, widest.current, Number(route.query.get("frame")));
   const { frame, seek } = player;
   const people = usePeople(recording, frame);
-  const here = people.ready ? people.at(frame) : [];
+  const here = people.ready && !player.waiting ? people.at(frame) : []; // never on the picture of another frame
   const chosen = here.find((each) => each.track === selected);
   const track = people.tracks.find((each) => each.id === selected);
   const label = (id) => people.tracks.find((each) => each.id === id)?.label ?? "new";
@@ -48,7 +50,7 @@ function Editor({ recording, session, route }) {
 
   const edit = (body, words) => people.edit(body).then((answer) => { if (answer) setSaid(words); return answer; });
   const click = async (point) => {
-    if (locked) return setSelected(null);
+    if (locked || player.waiting) return setSelected(null);
     player.pause();
     setBusy([point.x, point.y]);
     const answer = await edit({ do: "click", frame, x: Math.round(point.x), y: Math.round(point.y) }, "A person was added there and followed both ways.");
@@ -124,8 +126,8 @@ function Editor({ recording, session, route }) {
       <a class="button primary" href=${link("protect", recording.id)}>Protect</a></header>
     <div class="stage" ref=${stage}>
       <${Picture} picture=${recording} image=${player.image} people=${here} draft=${people.draft} selected=${selected} label=${label}
-        busy=${busy} view=${view} setView=${setView} onSelect=${setSelected} onClick=${click} onBox=${box} setDraft=${people.setDraft}
-        readOnly=${locked} describe=${`Frame ${frame}: ${plural(here.length, "person", "people")} known here`} />
+        busy=${busy} view=${view} setView=${setView} onSelect=${setSelected} onClick=${click} onBox=${box} setDraft=${people.setDraft} shownFrame=${player.waiting ? "" : frame}
+        readOnly=${locked || player.waiting} describe=${`Frame ${frame}: ${plural(here.length, "person", "people")} known here`} />
       ${player.error && html`<div class="over"><${Problem} error=${player.error} retry=${() => seek(frame)} /></div>`}
       ${!people.ready && html`<${NotYet} recording=${recording} people=${people} readOnly=${session.readOnly} />`}
     </div>

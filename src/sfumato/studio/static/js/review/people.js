@@ -14,11 +14,13 @@ export function usePeople(recording, frame) {
   const [draft, setDraft] = useState(null);
   const queue = useRef(Promise.resolve());
   const settled = useRef(true);
+  const revision = useRef(null);
   const boxes = useMemo(() => new Boxes(recording.id, recording.frames, () => {
     if (settled.current) setDraft(null);
     draw((n) => n + 1);
   }), [recording.id]);
   const known = people.data || NOBODY;
+  if (settled.current) revision.current = known.revision;
   useEffect(() => {
     if (people.data) boxes.want(frame, known.revision);
   }, [frame, known.revision]);
@@ -28,7 +30,9 @@ export function usePeople(recording, frame) {
     settled.current = false;
     const next = queue.current.then(async () => {
       try {
-        const answer = await post(`${path}/${address}`, body);
+        const seen = address === "coco" ? {} : { revision: revision.current };
+        const answer = await post(`${path}/${address}`, { ...body, ...seen });
+        revision.current = answer.revision;
         settled.current = true;
         people.put(answer);
         if (answer.revision === boxes.revision) setDraft(null);
@@ -38,6 +42,7 @@ export function usePeople(recording, frame) {
         settled.current = true;
         setDraft(null);
         setError(problem);
+        if (problem.status === 409) people.reload();
         return null;
       } finally {
         setWorking((n) => n - 1);

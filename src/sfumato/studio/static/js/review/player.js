@@ -50,9 +50,10 @@ export function usePlayer(recording, width, startFrame) {
     return () => cancelAnimationFrame(request);
   }, [playing, frames]);
   const image = frames.at(frame);
-  if (image) kept.current = { image, frame };
+  if (image) kept.current = image;
+  const last = kept.current?.width ? kept.current : null;
   return {
-    frame, seek, playing, error, image: image || null, waiting: !image && !error,
+    frame, seek, playing, error, image: image || last, waiting: !image,
     toggle: () => {
       if (!playing && now.current >= total - 1) seek(0);
       setPlaying(!playing);
