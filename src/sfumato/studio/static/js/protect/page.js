@@ -60,7 +60,7 @@ function Bench({ session, target, methods }) {
   const proven = (each) => !each.guarantee.startsWith("no guarantee");
   const usual = (each) => -["blur", "avatar", "skeleton", "silhouette", "dprp"].indexOf(each.name);
   const groups = [["Covers or redraws, without a proof", (each) => !proven(each)], ["Noise, with a proof", proven]];
-  const [name, setName] = useState(offered.find((each) => each.name === "silhouette")?.name || offered[0]?.name);
+  const [name, setName] = useState(offered.find((each) => each.default)?.name || offered[0]?.name);
   const [typed, setTyped] = useState({});
   const [dataset, setDataset] = useState("");
   const [error, setError] = useState(null);
@@ -99,7 +99,8 @@ function Bench({ session, target, methods }) {
         ${promise && !refused && html`<dl class="facts">
           <div><dt>Expected time</dt><dd>${promise.seconds == null ? "not known" : lasting(promise.seconds)}</dd></div>
           <div><dt>Memory</dt><dd>${promise.megabytes == null ? "not known" : megabytes(promise.megabytes)}</dd></div>
-          <div><dt>Kind of promise</dt><dd>${method.guarantee}</dd></div></dl>`}
+          <div><dt>Kind of promise</dt><dd>${method.guarantee}</dd></div></dl>
+          ${target.recordings.some((each) => each.state !== "new") && html`<p class="muted">${method.takesCorrections ? "Covers the people as Review shows them, your corrections included." : "Works without boxes: what was corrected in Review plays no part."}</p>`}`}
         ${ledger.data?.length > 0 && html`<label class="field">Charge a budget<select value=${dataset} onChange=${(event) => setDataset(event.target.value)}>
           <option value="">none</option>${ledger.data.map((each) => html`<option value=${each.dataset}>${each.dataset}, ${percent(1 - each.share)} left</option>`)}</select></label>`}
         <button type="button" class="primary large" disabled=${!ready} onClick=${start}>Protect ${target.recordings.length > 1 ? plural(target.recordings.length, "recording") : ""}</button>
@@ -115,11 +116,12 @@ function useRunning(target) {
 }
 
 function Released({ job, target }) {
+  const failed = job.result?.failed || [];
   const ids = target.recordings.flatMap((each) => each.releases.map((one) => one.id));
   const release = job.result?.releases?.[0] || job.result?.release || ids.at(-1);
-  if (!release) return null;
-  return html`<div class="notice good" role="status"><p>Released. No detector proves that nobody was missed: look at frames drawn by chance.</p>
-    <a class="button primary" href=${link("signoff", release)}>Sign off</a> <a class="button" href=${link("understand", release)}>Understand</a></div>`;
+  return html`${failed.map((each) => html`<div class="notice bad" role="alert"><p><b>${each.name}</b>: ${each.reason}</p></div>`)}
+    ${release && html`<div class="notice good" role="status"><p>Released. No detector proves that nobody was missed: look at frames drawn by chance.</p>
+    <a class="button primary" href=${link("signoff", release)}>Sign off</a> <a class="button" href=${link("understand", release)}>Understand</a></div>`}`;
 }
 
 function Preview({ recording, ask, disabled }) {

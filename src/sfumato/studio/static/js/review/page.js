@@ -19,7 +19,7 @@ export function Review(props) {
   return html`<${Editor} key=${recording.id} ...${props} recording=${recording} />`;
 }
 
-function Editor({ recording, session, route }) {
+function Editor({ recording, session, route, reload }) {
   const [view, setView] = useState({ zoom: 1, x: 0, y: 0 });
   const [room, setRoom] = useState(960);
   const [part, setPart] = useState(whole(recording.frames));
@@ -68,6 +68,7 @@ function Editor({ recording, session, route }) {
   const removeBox = () => chosen && edit({ do: "deleteBox", frame, track: selected }, `The box of ${label(selected)} on this frame was deleted.`);
   const removeTrack = () => track && edit({ do: "deleteTrack", track: selected }, `${label(selected)} was deleted.`).then((answer) => answer && setSelected(null));
   const leaveOpen = () => track && edit({ do: "open", track: selected, open: !track.open }, track.open ? `${track.label} will be covered.` : `${track.label} is left open on purpose.`);
+  const markReviewed = () => edit({ do: "review", done: !people.reviewed }, people.reviewed ? "Not reviewed any more." : "Marked as reviewed.").then((answer) => answer && reload());
   const confirm = () => chosen && edit({ do: "confirm", frame, track: selected }, `${label(selected)} is confirmed on this frame.`);
   const toDoubt = (at) => {
     if (people.doubts.length === 0) return setSaid("There is no doubt left.");
@@ -105,6 +106,7 @@ function Editor({ recording, session, route }) {
     { keys: ["Alt+Shift+ArrowUp"], run: () => nudge(0, -step, [0, 0, 0, 1]) },
     { keys: ["c"], label: "Confirm this person here", run: confirm, off: locked },
     { keys: ["o"], label: "Leave this track open, or cover it again", run: leaveOpen, off: locked },
+    { keys: ["r"], label: "Mark as reviewed, or not", run: markReviewed, off: locked },
     { keys: ["Delete", "Backspace"], label: "Delete the box on this frame", run: removeBox, off: locked },
     { keys: ["Shift+Delete"], label: "Delete the whole track", run: removeTrack, off: locked },
     { keys: ["Ctrl+z"], label: "Undo", run: () => people.canUndo && people.undo().then(() => setSaid("Undone.")), off: locked },
@@ -123,6 +125,8 @@ function Editor({ recording, session, route }) {
         <${Tool} icon=${track?.open ? "closed" : "open"} label=${track?.open ? "Cover this track again" : "Leave this track open"} keys="O" disabled=${locked || !track} onClick=${leaveOpen} />
         <${Tool} icon="delete" label="Delete the box on this frame" keys="Del" disabled=${locked || !chosen} onClick=${removeBox} /></span>
       <span class="grow status muted" role="status" aria-live="polite">${people.working ? "Saving …" : said}</span>
+      <button type="button" aria-pressed=${Boolean(people.reviewed)} disabled=${locked} title="I have looked at all of it (R)" onMouseDown=${(event) => event.preventDefault()}
+        onClick=${markReviewed}>${people.reviewed ? "✓ Reviewed" : "Mark as reviewed"}</button>
       <a class="button primary" href=${link("protect", recording.id)}>Protect</a></header>
     <div class="stage" ref=${stage}>
       <${Picture} picture=${recording} image=${player.image} people=${here} draft=${people.draft} selected=${selected} label=${label}
