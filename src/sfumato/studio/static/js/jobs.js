@@ -1,5 +1,5 @@
 // Work that goes on while pages come and go, as the server tells of it.
-import { get, post } from "./api.js";
+import { post } from "./api.js";
 import { useEffect, useState } from "./html.js";
 
 const jobs = new Map();
@@ -19,17 +19,15 @@ export function listen() {
   return () => source.close();
 }
 
-export const cancel = async (id) => note(await post(`/api/jobs/${id}/cancel`));
-export const resume = async (id) => note(await post(`/api/jobs/${id}/resume`));
+export const cancel = async (id) => note((await post(`/api/jobs/${id}/cancel`)).job);
+export const resume = async (id) => note((await post(`/api/jobs/${id}/resume`)).job);
 
 /** Post what begins a job; give the job. Its events may already have been heard. */
 export async function begin(path, body) {
   const { job } = await post(path, body);
-  const id = typeof job === "string" ? job : job.id;
-  begun.add(id);
-  const known = typeof job === "string" ? null : job;
-  if (!jobs.has(id)) note(known || (await get("/api/jobs")).find((each) => each.id === id));
-  return id;
+  begun.add(job.id);
+  if (!jobs.has(job.id)) note(job);
+  return job.id;
 }
 
 export function useJobs() {

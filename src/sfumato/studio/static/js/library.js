@@ -70,11 +70,11 @@ function Rows({ shown, chosen, choose, working, find, readOnly }) {
 }
 
 export function Budgets({ ledger }) {
-  return html`${ledger.map((each) => html`<section class="budget" key=${each.dataset}>
+  return html`${ledger.map((each) => html`<section class="budget" key=${`${each.id} ${each.dataset}`}>
     <div class="row"><b class="grow name">${each.dataset}</b><span class="number">${percent(1 - each.share)} left</span></div>
     <${Meter} share=${each.share} label=${`${each.dataset}: ${percent(each.share)} of the budget is spent`}
       tone=${each.share > 0.9 ? "bad" : each.share > 0.7 ? "warn" : ""} />
-    <p class="muted">${each.budget}</p></section>`)}`;
+    <p class="muted">${each.terms}</p></section>`)}`;
 }
 
 const moveFocus = (step) => () => {

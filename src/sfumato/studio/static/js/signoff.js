@@ -28,7 +28,7 @@ function Sheet({ recording, release, session, reload }) {
   return html`<header class="head"><div class="grow"><p class="over-title muted">Sign off</p><h1 class="name">${recording.name}</h1>
       <p class="muted">${release.name} · ${release.method} · ${release.guarantee}</p></div></header>
     <${Problem} error=${error} />
-    ${result ? html`<${Result} result=${result} release=${release} again=${draw} />`
+    ${result ? html`<${Result} result=${result} release=${release} recording=${recording} again=${draw} />`
       : sample ? html`<${Answering} sample=${sample} release=${release} recording=${recording} done=${(answer) => { setResult(answer); reload(); }} />`
       : html`<div class="sheet wide"><h2>Is anyone left?</h2>
           <p>Frames are drawn by chance from the protected recording. Say for each whether you still see somebody whom you could
@@ -93,11 +93,11 @@ function Answering({ sample, release, recording, done }) {
       <img loading="lazy" src=${picture(n, 160)} alt="" /></button></li>`)}</ol>`;
 }
 
-function Result({ result, release, again }) {
+function Result({ result, release, recording, again }) {
   return html`<div class=${`notice ${result.misses ? "bad" : "good"} result`} role="status">
     <p class="figure number">${decimal(result.misses)} <small>of ${plural(result.looked, "frame")} with somebody left</small></p>
     <p class="lead">${result.words}</p>
     <p>With 95 % confidence, somebody is left on at most <b>${percent(result.bound95, 1)}</b> of the frames. This now stands on the card.</p>
-    ${result.misses > 0 && html`<p>Go back to Review, click on whoever was missed, and protect again.</p>`}
+    ${result.misses > 0 && html`<p>Go back to Review, click on whoever was missed, and protect again: ${result.left.map((n) => html`<a href=${`${link("review", recording.id)}?frame=${n}`}>frame ${count(n)}</a> `)}</p>`}
     <a class="button primary" href=${link("understand", release.id)}>See the card</a> <button type="button" onClick=${again}>Look again</button></div>`;
 }

@@ -36,7 +36,7 @@ function Watch({ job }) {
     <dl class="facts wide"><div><dt>Step</dt><dd class="number">${count(result.step || 0)}${result.steps ? ` of ${count(result.steps)}` : ""}</dd></div>
       <div><dt>Held-out accuracy</dt><dd class="number">${result.heldOut == null ? "not yet" : percent(result.heldOut, 1)}</dd></div>
       <div><dt>Time left</dt><dd class="number">${job.secondsLeft == null || job.state !== "running" ? "–" : lasting(job.secondsLeft)}</dd></div></dl>
-    <section class="spent"><h2>Spent</h2><p class="lead">${result.epsilonWords || "Nothing yet."}</p></section>
+    <section class="spent"><h2>Spent</h2><p class="lead">${result.epsilonWords || (job.state === "done" ? result.words : "Nothing yet.")}</p></section>
     <div class="charts">${series("loss").length > 0 && html`<${Chart} title="Loss" points=${series("loss")} steps=${result.steps} />`}
     <${Chart} title="Held-out accuracy" points=${series("heldOut")} steps=${result.steps} shown=${(v) => percent(v, 1)} /></div>`;
 }

@@ -1,12 +1,12 @@
 // Understand: what is promised to whom, what attacks got, what is left of the budget.
 import { post, useResource } from "./api.js";
-import { day, percent } from "./format.js";
+import { day } from "./format.js";
 import { html, useState } from "./html.js";
 import { begin, useJob } from "./jobs.js";
 import { link } from "./router.js";
 import { Budgets } from "./library.js";
 import { Chooser } from "./chooser.js";
-import { Empty, Icon, Loading, Meter, Problem, Progress } from "./ui.js";
+import { Empty, Icon, Loading, Problem, Progress } from "./ui.js";
 
 const TABS = [["card", "Card"], ["attacks", "Attacks"], ["report", "Report"], ["budget", "Budget"], ["impact", "Impact"]];
 
@@ -71,15 +71,16 @@ function inline(text) {
 
 function Verdict({ verdict }) {
   if (!verdict) return null;
-  const good = verdict.ok ?? verdict.agrees ?? !verdict.problems?.length;
-  return html`<div class=${`notice ${good ? "good" : "bad"}`} role="status"><p><b>${good ? "File and card agree." : "File and card do not agree."}</b> ${verdict.words || verdict.error || ""}</p></div>`;
+  const good = verdict.agree;
+  return html`<div class=${`notice ${good ? "good" : "bad"}`} role="status"><p><b>${good ? "File and card agree." : "File and card do not agree."}</b> ${good ? "" : verdict.words}${verdict.signedBy ? ` Signed by ${verdict.signedBy}.` : ""}</p>
+    ${verdict.remarks?.map((each) => html`<p>${each}</p>`)}</div>`;
 }
 
 function Card({ release }) {
   const card = useResource(`/api/releases/${release.id}/card`);
   const [checked, setChecked] = useState(null);
   const [error, setError] = useState(null);
-  const verify = () => post(`/api/releases/${release.id}/verify`).then((answer) => { setChecked(answer.verdict || answer); setError(null); }, setError);
+  const verify = () => post(`/api/releases/${release.id}/verify`).then((answer) => { setChecked(answer); setError(null); }, setError);
   if (!card.data) return card.error ? html`<${Problem} error=${card.error} retry=${card.reload} />` : html`<${Loading} what="Reading the card …" />`;
   return html`<div class="checked"><${Verdict} verdict=${checked || card.data.verdict} /><button type="button" onClick=${verify}>Verify again</button></div>
     <${Problem} error=${error} /><${Prose} words=${card.data.words} />
@@ -108,10 +109,10 @@ function Attack({ kind, title, words, release, session }) {
 
 function Outcome({ result }) {
   if (!result) return null;
-  const { words, ...rest } = typeof result === "string" ? { words: result } : result;
-  return html`${words && html`<${Prose} words=${words} />`}
-    ${Object.keys(rest).length > 0 && html`<details open=${!words}><summary>All numbers</summary><pre>${JSON.stringify(rest, null, 2)}</pre></details>`}`;
+  return html`<div class=${`notice ${result.passed ? "good" : "bad"}`} role="status">${result.words.map((each) => html`<p>${each}</p>`)}</div>`;
 }
+
+const COLUMNS = ["date", "method", "epsilon alone", "total after", "epsilons are for", "operator", "purpose", "state"];
 
 function Ledger() {
   const ledger = useResource("/api/ledger");
@@ -120,10 +121,9 @@ function Ledger() {
     return html`<${Empty} icon="understand" title="No budget is kept here"><p>A budget adds up what all releases of the same people reveal together.
       <code>sfumato ledger create films --ledger book.db --epsilon 8 --delta 1e-5</code> begins one in this folder.</p><//>`;
   return html`${ledger.data.map((each) => html`<section key=${each.dataset}><${Budgets} ledger=${[each]} />
-    <p>${each.unit}, ${each.relation}</p>
-    ${each.history?.length > 0 && html`<table class="rows"><thead><tr><th>When</th><th>What</th><th class="num">Of the budget</th></tr></thead><tbody>
-      ${each.history.map((one) => html`<tr><td class="number">${day(one.when || one.at || "")}</td><td>${one.words || one.what || one.name}</td>
-        <td class="num">${one.share == null ? "" : html`<span class="row"><${Meter} share=${one.share} label="share of the budget" />${percent(one.share, 1)}</span>`}</td></tr>`)}</tbody></table>`}</section>`)}`;
+    ${each.sentences.map((one) => html`<p>${one}</p>`)}
+    ${each.history.length > 0 && html`<table class="rows"><thead><tr>${COLUMNS.map((name) => html`<th>${name}</th>`)}</tr></thead><tbody>
+      ${each.history.map((one) => html`<tr>${COLUMNS.map((name) => html`<td class="number">${name === "date" ? day(one[name]) : one[name]}</td>`)}</tr>`)}</tbody></table>`}</section>`)}`;
 }
 
 function Impact({ release }) {

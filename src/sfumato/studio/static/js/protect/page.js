@@ -2,7 +2,7 @@
 import { get, post, useResource } from "../api.js";
 import { clock, lasting, megabytes, percent, plural } from "../format.js";
 import { html, useEffect, useMemo, useState } from "../html.js";
-import { begin, useJob, useJobs } from "../jobs.js";
+import { begin, ended, useJob, useJobs } from "../jobs.js";
 import { useKeys } from "../keys.js";
 import { link } from "../router.js";
 import { Chooser } from "../chooser.js";
@@ -12,6 +12,7 @@ import { Form } from "./form.js";
 import { fields, settings } from "./schema.js";
 
 const PAUSE = 350;
+const LONGER_PAUSE = 900;
 
 function targetOf(route, recordings, folders) {
   const [first, second] = route.rest;
@@ -24,7 +25,7 @@ function targetOf(route, recordings, folders) {
   return { name: chosen.length === 1 ? chosen[0].name : plural(chosen.length, "recording"), ask: { recordings: chosen.map((each) => each.id) }, recordings: chosen };
 }
 
-/** The dry run, asked again a moment after the last key. */
+/** The dry run, asked again a moment after the last key; time and memory are measured once typing has ended. */
 function usePromise(ask) {
   const [state, setState] = useState({ promise: null, error: null });
   const key = JSON.stringify(ask);
@@ -32,19 +33,27 @@ function usePromise(ask) {
     if (!ask.method) return undefined;
     let current = true;
     setState((old) => ({ ...old, stale: true }));
+    const failed = (error) => current && setState({ promise: null, error });
+    const measured = () => post("/api/promise", { ...ask, measure: true }).then((promise) => current && setState({ promise, error: null }), failed);
+    let later = null;
     const timer = setTimeout(() => {
-      post("/api/promise", ask).then(
-        (promise) => current && setState({ promise, error: null }),
-        (error) => current && setState({ promise: null, error }),
-      );
+      post("/api/promise", ask).then((promise) => {
+        if (!current) return;
+        setState({ promise: { ...promise, measuring: !promise.refused }, error: null });
+        if (!promise.refused) later = setTimeout(measured, LONGER_PAUSE);
+      }, failed);
     }, PAUSE);
     return () => {
       current = false;
       clearTimeout(timer);
+      clearTimeout(later);
     };
   }, [key]);
   return state;
 }
+
+const KEEPS = [["keepNames", "Keep file names (else random ones; which is which stays with you)"], ["keepAudio", "Keep the sound as it is"]];
+const known = (promise, value, words) => (value != null ? words(value) : promise.measuring ? "measuring …" : "not known");
 
 export function Protect(props) {
   const methods = useResource("/api/methods");
@@ -62,21 +71,25 @@ function Bench({ session, target, methods }) {
   const groups = [["Covers or redraws, without a proof", (each) => !proven(each)], ["Noise, with a proof", proven]];
   const [name, setName] = useState(offered.find((each) => each.default)?.name || offered[0]?.name);
   const [typed, setTyped] = useState({});
-  const [dataset, setDataset] = useState("");
+  const [book, setBook] = useState("");
+  const [unproven, setUnproven] = useState(false);
+  const [keeps, setKeeps] = useState({ keepNames: false, keepAudio: false });
   const [error, setError] = useState(null);
   const [run, setRun] = useState(null);
   const method = offered.find((each) => each.name === name);
   const list = useMemo(() => fields(method.settings || {}), [method]);
   const said = settings(list, typed);
   const missing = list.filter((each) => each.required && said[each.name] === undefined);
-  const ask = { ...target.ask, method: name, settings: said };
+  const ask = { ...target.ask, method: name, settings: said, keepAudio: keeps.keepAudio };
   const { promise, error: refusal, stale } = usePromise(ask);
   const ledger = useResource("/api/ledger");
   const running = useRunning(target);
   const job = useJob(run) || running;
+  const charged = ledger.data?.find((each) => `${each.id} ${each.dataset}` === book) || null;
+  const needsWord = Boolean(charged && promise && !promise.terms && !unproven);
   const refused = refusal?.message || promise?.refused;
-  const ready = !session.readOnly && !refused && !missing.length && promise && !stale && (!job || job.state !== "running");
-  const start = () => ready && begin("/api/protect", { ...ask, ledger: dataset ? { dataset } : null }).then((id) => { setRun(id); setError(null); }, setError);
+  const ready = !session.readOnly && !refused && !missing.length && promise && !stale && !needsWord && (!job || ended(job));
+  const start = () => ready && begin("/api/protect", { ...ask, keepNames: keeps.keepNames, ledger: charged && { id: charged.id, dataset: charged.dataset, acknowledgeNoGuarantee: unproven } }).then((id) => { setRun(id); setError(null); }, setError);
   useKeys([
     { keys: ["Ctrl+Enter"], label: "Protect", run: start },
     { keys: ["m"], label: "Choose a method", run: () => document.querySelector(".methods input:checked")?.focus() },
@@ -94,15 +107,20 @@ function Bench({ session, target, methods }) {
         <h2>What it promises</h2>
         ${missing.length > 0 ? html`<p class="lead muted">Still needed: ${missing.map((each) => each.title).join(", ")}.</p>`
           : refused ? html`<p class="lead bad">${refused}</p>`
-          : promise ? html`<p class="lead">${promise.words}</p>${promise.terms && html`<p class="terms"><${Icon} name="protect" />${promise.terms}</p>`}`
+          : promise ? html`<p class="lead">${promise.words}</p>${promise.terms && html`<p class="terms"><${Icon} name="protect" />${promise.terms}</p>`}
+            ${promise.remarks?.map((each) => html`<p class="muted">${each}</p>`)}`
           : html`<p class="muted">Asking …</p>`}
         ${promise && !refused && html`<dl class="facts">
-          <div><dt>Expected time</dt><dd>${promise.seconds == null ? "not known" : lasting(promise.seconds)}</dd></div>
-          <div><dt>Memory</dt><dd>${promise.megabytes == null ? "not known" : megabytes(promise.megabytes)}</dd></div>
+          <div><dt>Expected time</dt><dd>${known(promise, promise.seconds, lasting)}</dd></div>
+          <div><dt>Memory</dt><dd>${known(promise, promise.megabytes, megabytes)}</dd></div>
           <div><dt>Kind of promise</dt><dd>${method.guarantee}</dd></div></dl>
           ${target.recordings.some((each) => each.state !== "new") && html`<p class="muted">${method.takesCorrections ? "Covers the people as Review shows them, your corrections included." : "Works without boxes: what was corrected in Review plays no part."}</p>`}`}
-        ${ledger.data?.length > 0 && html`<label class="field">Charge a budget<select value=${dataset} onChange=${(event) => setDataset(event.target.value)}>
-          <option value="">none</option>${ledger.data.map((each) => html`<option value=${each.dataset}>${each.dataset}, ${percent(1 - each.share)} left</option>`)}</select></label>`}
+        ${ledger.data?.length > 0 && html`<label class="field">Charge a budget<select onChange=${(event) => setBook(event.target.value)}>
+          <option value="">none</option>${ledger.data.map((each) => html`<option value=${`${each.id} ${each.dataset}`}>${each.dataset}, ${percent(1 - each.share)} left</option>`)}</select></label>`}
+        ${charged && promise && !promise.terms && html`<label class="row keep"><input type="checkbox" checked=${unproven} onChange=${(event) => setUnproven(event.target.checked)} />
+          Note it there although it proves nothing: no number covers it then</label>`}
+        <div class="keeps">${KEEPS.map(([key, words]) => html`<label class="row keep"><input type="checkbox" checked=${keeps[key]}
+          onChange=${(event) => setKeeps((old) => ({ ...old, [key]: event.target.checked }))} />${words}</label>`)}</div>
         <button type="button" class="primary large" disabled=${!ready} onClick=${start}>Protect ${target.recordings.length > 1 ? plural(target.recordings.length, "recording") : ""}</button>
         <${Problem} error=${error} />
         ${job && html`<${Progress} job=${job} />`}

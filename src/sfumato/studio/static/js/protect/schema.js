@@ -23,7 +23,7 @@ export function field(name, schema, defs, required) {
   const all = alternatives(schema, defs);
   const given = all.filter((each) => each.type !== "null");
   const find = (test) => given.find(test);
-  const choices = given.flatMap((each) => each.enum || (typeof each.const === "string" ? [each.const] : []));
+  const choices = given.flatMap((each) => each.enum?.filter((value) => value !== null) || (typeof each.const === "string" ? [each.const] : []));
   const number = find((each) => each.type === "number" || each.type === "integer");
   const text = given.some((each) => (each.type === "string" && !each.enum) || Object.keys(each).length === 0);
   const base = {
