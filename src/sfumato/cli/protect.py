@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
 
 from sfumato.cli._help import ATTRIBUTES, BY_EYE, EXPERT, OUTPUT, PROMISE, WHERE
 from sfumato.cli._output import emit, ending, not_safe, progress_bar, say
-from sfumato.cli._spending import Spending, spending
 from sfumato.cli._verb import verb, verbs
 from sfumato.errors import SfumatoError
 from sfumato.settings import parse_pairs
+
+if TYPE_CHECKING:
+    from sfumato.ledger import Spending
 
 app = verbs()
 
@@ -194,6 +196,8 @@ def protect(
     )
 
     def spend() -> Spending | None:
+        from sfumato.ledger import spending
+
         return spending(
             ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="protect",
             operator=operator, purpose=purpose,

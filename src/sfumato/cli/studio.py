@@ -20,7 +20,9 @@ app = verbs()
 )
 def studio(
     root: Path = typer.Option(Path("."), help="The folder with recordings; nothing else is shown."),
-    port: int = typer.Option(0, min=0, max=65535, help="The port on this machine (0: any free one)."),
+    port: int = typer.Option(
+        0, min=0, max=65535, help="The port on this machine (0: any free one)."
+    ),
     read_only: bool = typer.Option(
         False, "--read-only", help="Look at everything, change nothing (for officers)."
     ),

@@ -10,13 +10,21 @@ a ``status`` and a ``review``.
 """
 
 from sfumato.people._boxes import Box, box_mask, hull, iou, suppress, unite
-from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco
+from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco, write_coco
 from sfumato.people._contact_sheet import (
     ContactSheet,
     contact_sheet,
     draw,
     draw_skeletons,
     with_legend,
+)
+from sfumato.people._corrections import (
+    CARRIED,
+    PeopleFile,
+    PersonRow,
+    StaleEditError,
+    TrackSpan,
+    numbered,
 )
 from sfumato.people._mask_video import MaskVideoWriter, everybody, read_mask_video
 from sfumato.people._person import (
@@ -48,9 +56,10 @@ from sfumato.people.detect._registry import (
     person_segmenter,
     pose_estimator,
 )
-from sfumato.people.detect._search import search
+from sfumato.people.detect._search import search, searchers
 from sfumato.people.detect._sightings import Look, Sighting
 from sfumato.people.track._find import EVERY, LOOKAHEAD, PeopleStream, find, held_back
+from sfumato.people.track._point import STRETCH, carried, person_at
 from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, place_of_pose, poses
 from sfumato.people.track._status import (
     NOT_COVERED,
@@ -65,11 +74,13 @@ from sfumato.people.track._tracks import MissedPersonError
 __all__ = [
     "BRIDGED",
     "BY_HAND",
+    "CARRIED",
     "EVERY",
     "HELD",
     "LEFT_OPEN",
     "LOOKAHEAD",
     "NOT_COVERED",
+    "STRETCH",
     "Box",
     "CocoAnnotations",
     "CocoWriter",
@@ -84,18 +95,23 @@ __all__ = [
     "MissedPersonError",
     "OnMiss",
     "People",
+    "PeopleFile",
     "PeopleStream",
     "Person",
     "PersonDetector",
+    "PersonRow",
     "PersonSegmenter",
     "Pose",
     "PoseEstimator",
     "PoseStream",
     "Review",
     "Sighting",
+    "StaleEditError",
+    "TrackSpan",
     "TrackedPoses",
     "box_mask",
     "by_hand",
+    "carried",
     "contact_sheet",
     "detectors",
     "draw",
@@ -109,6 +125,8 @@ __all__ = [
     "hull",
     "iou",
     "look_near",
+    "numbered",
+    "person_at",
     "person_detector",
     "person_segmenter",
     "place_of_pose",
@@ -118,8 +136,10 @@ __all__ = [
     "read_mask_video",
     "runtime_packages",
     "search",
+    "searchers",
     "suppress",
     "threads",
     "unite",
     "with_legend",
+    "write_coco",
 ]

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from sfumato.errors import SfumatoError, refusal
 from sfumato.files import parse_json
 from sfumato.media import Image
+from sfumato.people import StaleEditError
 from sfumato.studio._library import NotThereError
 from sfumato.studio._security import TooLargeError
 
@@ -28,16 +29,12 @@ class WrongRequestError(SfumatoError):
     """A request that no page of ours would send."""
 
 
-class StaleError(SfumatoError):
-    """An edit of a state that is not the newest any more."""
-
-
 def error_answer(error: Exception) -> Response:
     """One sentence for whatever went wrong; nothing of it quotes a recording or a path."""
     match error:
         case NotThereError():
             status, said = 404, str(error)
-        case StaleError():
+        case StaleEditError():
             status, said = 409, str(error)
         case TooLargeError():
             status, said = 413, "Expected a smaller request, got one beyond the limit."
@@ -53,7 +50,9 @@ def error_answer(error: Exception) -> Response:
     return JSONResponse({"error": said}, status)
 
 
-def answered(work: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+def answered(
+    work: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
     """An endpoint whose errors become sentences."""
 
     async def endpoint(request: Request) -> Response:
@@ -89,7 +88,9 @@ async def body_of(request: Request, **kinds: type | tuple[type, ...]) -> dict[st
 def members(given: dict[str, Any], **kinds: type | tuple[type, ...]) -> dict[str, Any]:
     unknown = sorted(set(given) - set(kinds))
     if unknown:
-        raise WrongRequestError(f"Expected members out of {', '.join(kinds)}, got {unknown[0][:40]!r}.")
+        raise WrongRequestError(
+            f"Expected members out of {', '.join(kinds)}, got {unknown[0][:40]!r}."
+        )
     for name, kind in kinds.items():
         of = kind if isinstance(kind, tuple) else (kind,)
         value = given.get(name)
@@ -116,7 +117,12 @@ def number_in(text: str, what: str, least: int = 0, most: int = 10**9 - 1) -> in
 
 
 def query_number(
-    request: Request, name: str, default: int | None = None, *, least: int = 0, most: int = 10**9 - 1
+    request: Request,
+    name: str,
+    default: int | None = None,
+    *,
+    least: int = 0,
+    most: int = 10**9 - 1,
 ) -> int:
     given = request.query_params.getlist(name)
     if not given and default is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import mimetypes
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -13,13 +14,20 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from sfumato.studio import _recordings
+from sfumato.studio import (
+    _job_pages,
+    _ledgers,
+    _people,
+    _protecting,
+    _recordings,
+    _releases,
+    _trainings,
+)
 from sfumato.studio._answers import answered, error_answer
-from sfumato.studio._frames import OpenVideos
-from sfumato.studio._library import Library
 from sfumato.studio._security import Doorkeeper, Guarded
 from sfumato.studio._studio import Studio
 
+_PAGES = (_recordings, _people, _protecting, _job_pages, _releases, _ledgers, _trainings)
 STATIC = Path(__file__).with_name("static")
 # whatever the machine's own table says: a script of another type would not run
 for ending, kind in ((".js", "text/javascript"), (".css", "text/css"), (".svg", "image/svg+xml")):
@@ -34,12 +42,7 @@ def make_app(
     say: Callable[[str], None] = lambda link: None,
 ) -> Guarded:
     """The studio on ``root`` as an ASGI application; ``say`` hears each new one-time link."""
-    library = Library(root, read_only=read_only)
-    studio = Studio(
-        library,
-        Doorkeeper(port, read_only, say),
-        OpenVideos(None if read_only else library.kept("index", "x").parent),
-    )
+    studio = Studio.open(Path(root), Doorkeeper(port, read_only, say))
 
     async def failed(request: Request, error: Exception) -> Response:
         return error_answer(error)
@@ -47,13 +50,20 @@ def make_app(
     app = Starlette(
         routes=[
             Route("/", answered(_index)),
-            *_recordings.routes(),
+            *(route for page in _PAGES for route in page.routes()),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
+        lifespan=_lifespan,
         exception_handlers={404: failed, 405: failed, Exception: failed},
     )
     app.state.studio = studio
     return Guarded(app, studio.doorkeeper)
+
+
+@asynccontextmanager
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+    yield
+    app.state.studio.close()
 
 
 async def _index(request: Request) -> Response:

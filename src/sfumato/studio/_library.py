@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sfumato.errors import SfumatoError
-from sfumato.files import make_private_folder
+from sfumato.files import make_private_folder, write_text
 from sfumato.jobs import name_list, names_of
 from sfumato.media import MediaError, survey
 from sfumato.privacy import Card, CardError, card_path, read_card, says_private
@@ -49,9 +50,7 @@ class Listing:
     origins: dict[str, str]
 
     def releases_of(self, recording: str) -> list[Entry]:
-        return [
-            self.releases[id] for id, origin in self.origins.items() if origin == recording
-        ]
+        return [self.releases[id] for id, origin in self.origins.items() if origin == recording]
 
 
 class Library:
@@ -67,6 +66,13 @@ class Library:
     def state(self) -> Path:
         """The private folder of the studio: what was found, corrected, asked and begun."""
         return self.root / STATE
+
+    def prepare(self) -> None:
+        """Make the private folder; what earlier previews left in it goes."""
+        if self.state.is_symlink():
+            raise SfumatoError(f"Expected a folder of the studio's own ({STATE}), got a link.")
+        make_private_folder(self.state)
+        shutil.rmtree(self.state / "previews", ignore_errors=True)
 
     def kept(self, *parts: str) -> Path:
         """A place in the private folder, whose folders are made for the owner only."""
@@ -134,8 +140,6 @@ class Library:
 
     def note_release(self, release: Path, recording: Path) -> None:
         """Remember, for the owner only, of which recording a release was made."""
-        from sfumato.files import write_text
-
         write_text(
             self.kept("origins", self.id_of(release)),
             f"{self.id_of(recording)}\n",
@@ -161,14 +165,10 @@ class Library:
     def _folders(self, entries: Iterable[Entry]) -> dict[str, Entry]:
         names = {each.folder for each in entries}
         names |= {above for name in names for above in _above(name)}
-        made = (
-            Entry(_id(f"{name}/"), name, "folder", self.root / name) for name in sorted(names)
-        )
+        made = (Entry(_id(f"{name}/"), name, "folder", self.root / name) for name in sorted(names))
         return {each.id: each for each in made}
 
-    def _origins(
-        self, releases: Iterable[Entry], recordings: dict[str, Entry]
-    ) -> dict[str, str]:
+    def _origins(self, releases: Iterable[Entry], recordings: dict[str, Entry]) -> dict[str, str]:
         by_path = {str(each.path): id for id, each in recordings.items()}
         named: dict[Path, dict[str, str]] = {}
         found = {}

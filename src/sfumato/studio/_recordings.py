@@ -86,7 +86,9 @@ async def recording(request: Request) -> Response:
 def _one(studio: Studio, id: str) -> dict[str, Any]:
     listing = studio.library.scan()
     known = listing.recordings if id in listing.recordings else listing.releases
-    entry = studio.library.recording(id) if known is listing.recordings else studio.library.release(id)
+    entry = (
+        studio.library.recording(id) if known is listing.recordings else studio.library.release(id)
+    )
     return described(studio, listing, entry, look=True)
 
 
@@ -95,7 +97,9 @@ def described(studio: Studio, listing: Listing, entry: Entry, *, look: bool) -> 
     alone = entry.id in listing.releases
     releases = [entry] if alone else listing.releases_of(entry.id)
     size = _size(studio, entry, look)
-    people = {"state": "new", "doubts": 0, "openTracks": 0} if alone else studio.standing(entry)
+    people = (
+        {"state": "new", "doubts": 0, "openTracks": 0} if alone else studio.people.standing(entry)
+    )
     if releases:
         people = {**people, "state": "released"}
     middle = (size["frames"] or 1) // 2
@@ -173,4 +177,7 @@ async def _frame(request: Request, studio: Studio, named: Any) -> Response:
     entry = await in_thread(named, id_in(request))
     if await request.is_disconnected():
         return Response(status_code=400)  # somebody who scrubs has gone on already
-    return await in_thread(lambda: jpeg(studio.videos.frame(entry.path, number), width))
+    picture: Response = await in_thread(
+        lambda: jpeg(studio.videos.frame(entry.path, number), width)
+    )
+    return picture

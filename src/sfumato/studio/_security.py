@@ -97,7 +97,9 @@ class Doorkeeper:
                 421, "Expected to be asked as 127.0.0.1 or localhost with the port of the link."
             )
         if not self._from_us(headers, opens_page=path == "/" and method == "GET"):
-            return _no(403, "Expected a request of the studio's own pages, got one of another site.")
+            return _no(
+                403, "Expected a request of the studio's own pages, got one of another site."
+            )
         if path == "/" and method == "GET" and b"token=" in scope["query_string"]:
             return self._entrance(QueryParams(scope["query_string"]).getlist("token"))
         csrf = self.csrf_of(headers)

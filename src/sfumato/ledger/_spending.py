@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sfumato.errors import SfumatoError
-
-if TYPE_CHECKING:
-    from sfumato.ledger import Ledger, Reservation
+from sfumato.ledger._ledger import Ledger
+from sfumato.ledger._reservation import Reservation
+from sfumato.privacy import read_card
 
 _NOBODY = "-"
 
@@ -63,8 +63,6 @@ class Spending:
 
     def record(self, outputs: Iterable[Path]) -> None:
         """Write into the history which outputs were let go, as the cards that bear its key say."""
-        from sfumato.privacy import read_card
-
         cards = [read_card(path) for path in outputs] if self.keys else []
         for key in dict.fromkeys(self.keys):
             released = [
@@ -114,8 +112,6 @@ def spending(
             f"Expected a --key without slashes, got {key!r}: it stands on the card, which shows no "
             "paths."
         )
-    from sfumato.ledger import Ledger
-
     return Spending(
         Ledger.open(ledger), dataset, key, acknowledged, verb, operator_name(operator), purpose
     )
