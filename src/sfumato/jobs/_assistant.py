@@ -7,7 +7,7 @@ from typing import Any
 
 from sfumato.jobs._worker import Worker, WorkerEndedError
 
-_IDLE = 60.0
+_IDLE = 300.0
 
 
 class Assistant:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 import os
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -40,8 +41,12 @@ def make_app(
     port: int,
     read_only: bool = False,
     say: Callable[[str], None] = lambda link: None,
+    warm: bool = False,
 ) -> Guarded:
-    """The studio on ``root`` as an ASGI application; ``say`` hears each new one-time link."""
+    """The studio on ``root`` as an ASGI application; ``say`` hears each new one-time link.
+
+    ``warm`` loads what the forms need while the first page is being looked at.
+    """
     studio = Studio.open(Path(root), Doorkeeper(port, read_only, say))
 
     async def failed(request: Request, error: Exception) -> Response:
@@ -57,6 +62,8 @@ def make_app(
         exception_handlers={404: failed, 405: failed, Exception: failed},
     )
     app.state.studio = studio
+    if warm:
+        threading.Thread(target=lambda: studio.methods, daemon=True).start()
     return Guarded(app, studio.doorkeeper)
 
 

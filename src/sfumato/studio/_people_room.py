@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from sfumato import protect
 from sfumato.errors import SfumatoError
+from sfumato.jobs import Assistant
 from sfumato.people import BY_HAND, LEFT_OPEN, Box, PeopleFile, PersonRow
 from sfumato.studio._library import Entry, Library
 
+_QUIET, _IDLE = 1.0, 20.0  # seconds
 _WORDS = {LEFT_OPEN: "open", BY_HAND: "by hand", "seen": "found"}
 
 
@@ -36,10 +39,11 @@ def write_sidecars(library: Library, name: str) -> dict[str, Path]:
 
 
 class PeopleRoom:
-    """Corrections of the recordings under one root; sidecars follow every edit, in a thread."""
+    """Corrections of the recordings under one root; sidecars follow the edits, in a process of their own."""
 
     def __init__(self, library: Library) -> None:
-        self._library, self._writing = library, threading.Lock()
+        self._library, self._writer = library, Assistant(idle=_IDLE)
+        self._soon: dict[str, threading.Timer] = {}
         self._standings: dict[tuple[str, int], dict[str, Any]] = {}
 
     def file(self, entry: Entry) -> PeopleFile | None:
@@ -59,9 +63,9 @@ class PeopleRoom:
         path = people_path(self._library, entry.name)
         if not path.is_file():
             return {"state": "new", "doubts": 0, "openTracks": 0}
-        key = str(path), path.stat().st_mtime_ns
+        file = PeopleFile(path)
+        key = entry.name, file.revision
         if key not in self._standings:
-            file = PeopleFile(path)
             doubts = len(protect.ranked(file.doubts()))
             reviewed = file.looked_at or (file.edits[0] > 0 and not doubts)
             self._standings[key] = {
@@ -145,19 +149,37 @@ class PeopleRoom:
         return None
 
     def sidecars_later(self, entry: Entry) -> None:
-        """Bring the COCO files up to date while the browser goes on."""
-        threading.Thread(target=self._write, args=(entry.name,), daemon=True).start()
+        """Bring the COCO files up to date once nothing was edited for a moment."""
+        before = self._soon.pop(entry.name, None)
+        if before is not None:
+            before.cancel()
+        timer = self._soon[entry.name] = threading.Timer(_QUIET, self._write, [entry])
+        timer.daemon = True
+        timer.start()
 
     def sidecars(self, entry: Entry) -> dict[str, Path]:
-        with self._writing:
-            return write_sidecars(self._library, entry.name)
+        """The COCO files of the newest state, by category."""
+        self.found(entry)
+        asked = {"root": str(self._library.root), "name": entry.name}
+        self._writer.ask("sfumato.studio._people_room:sidecars_task", asked)
+        return {each: boxes_path(self._library, entry.name, each) for each in protect.CATEGORIES}
 
-    def _write(self, name: str) -> None:
-        with self._writing:
-            try:
+    def close(self) -> None:
+        """What was edited last is written now: the command line must find it."""
+        for name, timer in list(self._soon.items()):
+            if timer.is_alive():
+                timer.cancel()
                 write_sidecars(self._library, name)
-            except (SfumatoError, OSError):
-                return  # they are written again before anything reads them
+        self._writer.close()
+
+    def _write(self, entry: Entry) -> None:
+        with suppress(SfumatoError, OSError):  # written again before anything reads them
+            self.sidecars(entry)
+
+
+def sidecars_task(arguments: dict[str, Any], report: object) -> None:
+    """In the writer's process."""
+    write_sidecars(Library(arguments["root"]), arguments["name"])
 
 
 def _shown(row: PersonRow, left_open: bool) -> dict[str, Any]:

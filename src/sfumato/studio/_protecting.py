@@ -52,7 +52,8 @@ def routes() -> list[Route]:
 
 
 async def methods(request: Request) -> Response:
-    return JSONResponse(await in_thread(studio_of(request).ask, "methods"))
+    studio = studio_of(request)
+    return JSONResponse(await in_thread(lambda: studio.methods))
 
 
 def _chosen(studio: Studio, asked: dict[str, Any]) -> tuple[list[Entry], Entry | None]:

@@ -24,7 +24,7 @@ def serve(
     from sfumato.studio._app import make_app
 
     listening = _listen(port)
-    app = make_app(root, port=listening.getsockname()[1], read_only=read_only, say=say)
+    app = make_app(root, port=listening.getsockname()[1], read_only=read_only, say=say, warm=True)
     say(app.doorkeeper.link)
     config = uvicorn.Config(
         app,

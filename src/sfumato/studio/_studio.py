@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,15 @@ class Studio:
 
     def close(self) -> None:
         self.queue.close()
+        self.people.close()
         self.assistant.close()
         self.videos.close()
+
+    @cached_property
+    def methods(self) -> list[dict[str, Any]]:
+        """What the methods say of themselves; asked for once."""
+        found: list[dict[str, Any]] = self.ask("methods")
+        return found
 
     def ask(self, task: str, **arguments: Any) -> Any:
         """Short work, in the process that is kept at hand for it."""
