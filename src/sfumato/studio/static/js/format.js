@@ -55,5 +55,7 @@ export const day = (text) => {
     : new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" }).format(when);
 };
 
+export const firstSentence = (text) => text.split(/(?<=[.])\s/)[0];
+
 export const plural = (n, one, many = `${one}s`) =>
   `${count(n)} ${new Intl.PluralRules("en").select(n) === "one" ? one : many}`;

@@ -1,6 +1,6 @@
 // Sign off: frames drawn by chance, answered by keys; the card carries what was seen.
 import { post } from "./api.js";
-import { count, decimal, percent, plural } from "./format.js";
+import { count, decimal, firstSentence, percent, plural } from "./format.js";
 import { html, useEffect, useState } from "./html.js";
 import { useKeys } from "./keys.js";
 import { link } from "./router.js";
@@ -26,7 +26,7 @@ function Sheet({ recording, release, session, reload }) {
   const [result, setResult] = useState(null);
   const draw = () => post(`/api/releases/${release.id}/review`, { frames: Number(wanted) }).then((drawn) => { setSample(drawn); setResult(null); setError(null); }, setError);
   return html`<header class="head"><div class="grow"><p class="over-title muted">Sign off</p><h1 class="name">${recording.name}</h1>
-      <p class="muted">${release.name} · ${release.method} · ${release.guarantee}</p></div></header>
+      <p class="muted">${release.name} · ${release.method} · ${firstSentence(release.guarantee)}</p></div></header>
     <${Problem} error=${error} />
     ${result ? html`<${Result} result=${result} release=${release} recording=${recording} again=${draw} />`
       : sample ? html`<${Answering} sample=${sample} release=${release} recording=${recording} done=${(answer) => { setResult(answer); reload(); }} />`
@@ -85,7 +85,7 @@ function Answering({ sample, release, recording, done }) {
       <p class="muted">In doubt, say <kbd>A</kbd>. <kbd>U</kbd> takes the last answer back.</p>
       <p role="status" aria-live="polite">${open ? `${count(open)} to go` : "Every frame has an answer."}${left > 0 ? `, somebody left on ${count(left)}` : ""}</p>
       <form class="row" onSubmit=${(event) => { event.preventDefault(); send(); }}><label class="grow">Your name, for the card
-        <input type="text" value=${who} onInput=${(event) => setWho(event.target.value)} maxlength="120" autocomplete="name" required /></label>
+        <input type="text" value=${who} onInput=${(event) => setWho(event.target.value)} maxlength="80" placeholder="letters, digits, spaces" autocomplete="name" required /></label>
         <button type="submit" class="primary" disabled=${open > 0 || !who.trim()}>Sign off</button></form>
       <${Problem} error=${error} /></div></div>
     <ol class="strip">${frames.map((n, i) => html`<li key=${n}><button type="button" aria-current=${i === at ? "true" : undefined} data-left=${String(answers[n])}

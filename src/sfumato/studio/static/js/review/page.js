@@ -58,7 +58,8 @@ function Editor({ recording, session, route, reload }) {
     if (answer?.track != null) setSelected(answer.track);
     return undefined;
   };
-  const box = async ({ track: id, box: place }) => {
+  const box = async ({ track: drawn, box: place }) => {
+    const id = drawn === null && track && !chosen ? selected : drawn; // of whoever is selected and has no box here
     people.setDraft({ track: id, box: place });
     const answer = await edit({ do: "box", frame, track: id, box: place.map((v) => Math.round(v * 10) / 10) }, "The box was placed.");
     if (id === null && answer?.track != null) setSelected(answer.track);
@@ -136,7 +137,7 @@ function Editor({ recording, session, route, reload }) {
       ${!people.ready && html`<${NotYet} recording=${recording} people=${people} readOnly=${session.readOnly} />`}
     </div>
     <aside class="inspector"><${Problem} error=${people.ready && people.error} retry=${people.clear} />
-      <${Here} here=${here} selected=${selected} label=${label} onSelect=${setSelected} frame=${frame} ready=${people.ready} />
+      <${Here} here=${here} selected=${selected} label=${label} onSelect=${setSelected} frame=${frame} ready=${people.ready} away=${track && !chosen && !player.waiting ? track.label : null} />
       <${Selected} track=${track} chosen=${chosen} locked=${locked} confirm=${confirm} leaveOpen=${leaveOpen} removeBox=${removeBox} removeTrack=${removeTrack} />
       <${Doubts} doubts=${people.doubts} at=${doubtAt} toDoubt=${toDoubt} rate=${recording.rate} ready=${people.ready} />
       <${Sidecar} recording=${recording} people=${people} locked=${session.readOnly} /></aside>
@@ -167,9 +168,10 @@ function NotYet({ recording, people, readOnly }) {
     <${Problem} error=${error} /></div>`;
 }
 
-function Here({ here, selected, label, onSelect, frame, ready }) {
+function Here({ here, selected, label, onSelect, frame, ready, away }) {
   return html`<section><h2>On frame ${count(frame)}</h2>
     ${ready && here.length === 0 && html`<p class="muted">Nobody is known here. Click on whoever was missed.</p>`}
+    ${away && html`<p class="muted">${away} has no box here: draw one, and the frames between are filled in.</p>`}
     <ul class="plain">${here.map((each) => html`<li key=${each.track}><button type="button" class="pick row" aria-pressed=${each.track === selected}
       onMouseDown=${(event) => event.preventDefault()} onClick=${() => onSelect(each.track)}><i class="dot" data-kind=${each.kind}></i>
       <span class="name grow">${label(each.track)}</span><small class="muted">${each.kind}${each.key ? " ◆" : ""}</small></button></li>`)}</ul></section>`;
