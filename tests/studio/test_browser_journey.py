@@ -193,7 +193,7 @@ def test_two_clips_are_found_corrected_protected_signed_off_and_verified(
     corrected.write_text(json.dumps(ask(browser, f"/api/recordings/{clip['id']}/coco")))
 
     open_page(browser, "protect", clip["id"])
-    browser.click(".outcome .primary.large")
+    browser.click(".promise-panel .primary")
     browser.until("document.querySelector('.outcome .notice.good a')")
     release = recording(browser, "waving.mp4")["releases"][-1]
     (made_here,) = [path for path in root.rglob(release["name"]) if path.is_file()]

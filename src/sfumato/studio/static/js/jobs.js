@@ -4,11 +4,12 @@ import { useEffect, useState } from "./html.js";
 
 const jobs = new Map();
 const listeners = new Set();
-const begun = new Set();
+const begun = new Map(Object.entries(JSON.parse(sessionStorage.getItem("begun") || "{}")));
 const ENDED = new Set(["done", "failed", "cancelled"]);
 export const ended = (job) => ENDED.has(job.state);
 
-function note(job) {
+function note(told) {
+  const job = { recording: begun.get(told.id) ?? null, ...told };
   jobs.set(job.id, job);
   listeners.forEach((listener) => listener(job));
 }
@@ -22,11 +23,12 @@ export function listen() {
 export const cancel = async (id) => note((await post(`/api/jobs/${id}/cancel`)).job);
 export const resume = async (id) => note((await post(`/api/jobs/${id}/resume`)).job);
 
-/** Post what begins a job; give the job. Its events may already have been heard. */
-export async function begin(path, body) {
+/** Post what begins a job about a recording; give its id. Its events may already have been heard. */
+export async function begin(path, body, recording = null) {
   const { job } = await post(path, body);
-  begun.add(job.id);
-  if (!jobs.has(job.id)) note(job);
+  begun.set(job.id, recording);
+  sessionStorage.setItem("begun", JSON.stringify(Object.fromEntries(begun)));
+  note(jobs.get(job.id) || job);
   return job.id;
 }
 

@@ -99,7 +99,7 @@ export function Library({ session, recordings, folders }) {
   }, [recordings, wanted, state]);
   const choose = (id) => setChosen((old) => { const next = new Set(old); next.delete(id) || next.add(id); return next; });
   const look = (name) => { setView(name); localStorage.setItem("view", name); };
-  const find = (recording) => begin(`/api/recordings/${recording.id}/find`, { settings: {} }).then(() => setError(null), setError);
+  const find = (recording) => begin(`/api/recordings/${recording.id}/find`, { settings: {} }, recording.id).then(() => setError(null), setError);
   const working = (recording) => jobs.find((job) => !ended(job) && job.recording === recording.id);
   useKeys([
     { keys: ["/"], label: "Search", run: () => document.getElementById("search")?.focus() },

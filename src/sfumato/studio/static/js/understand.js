@@ -28,7 +28,7 @@ export function Understand({ route, recordings, session }) {
     <div id="panel" role="tabpanel" aria-label=${TABS.find(([name]) => name === tab)[1]} class="panel">
       ${tab === "card" && html`<${Card} release=${release} session=${session} />`}
       ${tab === "attacks" && html`<${Attacks} release=${release} session=${session} />`}
-      ${tab === "report" && html`<iframe class="report" sandbox="" title="The report" src=${`/api/releases/${release.id}/report`}></iframe>`}
+      ${tab === "report" && html`<${Framed} title="The report" src=${`/api/releases/${release.id}/report`} />`}
       ${tab === "budget" && html`<${Ledger} />`}
       ${tab === "impact" && html`<${Impact} release=${release} />`}</div>`;
 }
@@ -82,7 +82,8 @@ function Card({ release }) {
   const [error, setError] = useState(null);
   const verify = () => post(`/api/releases/${release.id}/verify`).then((answer) => { setChecked(answer); setError(null); }, setError);
   if (!card.data) return card.error ? html`<${Problem} error=${card.error} retry=${card.reload} />` : html`<${Loading} what="Reading the card …" />`;
-  return html`<div class="checked"><${Verdict} verdict=${checked || card.data.verdict} /><button type="button" onClick=${verify}>Verify again</button></div>
+  return html`<div class="checked"><${Verdict} verdict=${checked || card.data.verdict} /><button type="button" onClick=${verify}>Verify again</button>
+      ${!release.reviewed && html`<a class="button primary" href=${link("signoff", release.id)}>Sign off</a>`}</div>
     <${Problem} error=${error} /><${Prose} words=${card.data.words} />
     <details><summary>The card as JSON</summary><pre>${JSON.stringify(card.data.json, null, 2)}</pre></details>`;
 }
@@ -132,5 +133,12 @@ function Impact({ release }) {
     measured, what is left open for you.</p>
     <div class="actions"><a class="button primary" href=${`${place}md`} download="impact.md"><${Icon} name="download" />Markdown</a>
     <a class="button" href=${`${place}html`} target="_blank" rel="noopener">Open, to print as PDF</a></div>
-    <iframe class="report" sandbox="" title="The export for an impact assessment" src=${`${place}html`}></iframe>`;
+    <${Framed} title="The export for an impact assessment" src=${`${place}html`} />`;
+}
+
+/** A page of the server's without scripts; it takes seconds to be made. */
+function Framed({ src, title }) {
+  const [there, setThere] = useState(false);
+  return html`${!there && html`<${Loading} what=${`${title} is being made …`} />`}
+    <iframe class="report" sandbox="" title=${title} src=${src} onLoad=${() => setThere(true)}></iframe>`;
 }

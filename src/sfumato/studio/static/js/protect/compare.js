@@ -13,7 +13,7 @@ export function Compare({ recording, preview, width }) {
   const [, draw] = useState(0);
   const sources = useMemo(() => {
     const arrived = () => draw((n) => n + 1);
-    const make = (address) => new Frames(address, to + 1, { arrived, failed: () => {} });
+    const make = (address) => new Frames(address, to + 1, { arrived, failed: () => {}, first: from });
     return {
       before: make((n) => `/api/recordings/${recording.id}/frames/${n}?width=${width}`),
       after: make((n) => `/api/previews/${preview.id}/frames/${n}?width=${width}`),

@@ -52,8 +52,22 @@ function usePromise(ask) {
   return state;
 }
 
-const KEEPS = [["keepNames", "Keep file names (else random ones; which is which stays with you)"], ["keepAudio", "Keep the sound as it is"]];
+const KEEPS = [
+  ["keepNames", "Keep file names", "else random ones; which was which stays with you"],
+  ["keepAudio", "Keep the sound", "as it is: voices stay recognisable"],
+];
 const known = (promise, value, words) => (value != null ? words(value) : promise.measuring ? "measuring …" : "not known");
+
+/** A promise in words: its first sentence large, what it does not cover as a list; nothing is left out. */
+function Promised({ words }) {
+  const [first, ...rest] = words.split(/(?<=[.])\s+(?=[A-Z])/);
+  return html`<p class="lead">${first}</p>${rest.map((sentence) => {
+    const listed = /^([^;:]+): (.+;.+)\.$/s.exec(sentence);
+    return listed
+      ? html`<h3>${listed[1]}</h3><ul class="not-covered">${listed[2].split(/;\s+/).map((each) => html`<li>${each}</li>`)}</ul>`
+      : html`<p>${sentence}</p>`;
+  })}`;
+}
 
 export function Protect(props) {
   const methods = useResource("/api/methods");
@@ -89,7 +103,7 @@ function Bench({ session, target, methods }) {
   const needsWord = Boolean(charged && promise && !promise.terms && !unproven);
   const refused = refusal?.message || promise?.refused;
   const ready = !session.readOnly && !refused && !missing.length && promise && !stale && !needsWord && (!job || ended(job));
-  const start = () => ready && begin("/api/protect", { ...ask, keepNames: keeps.keepNames, ledger: charged && { id: charged.id, dataset: charged.dataset, acknowledgeNoGuarantee: unproven } }).then((id) => { setRun(id); setError(null); }, setError);
+  const start = () => ready && begin("/api/protect", { ...ask, keepNames: keeps.keepNames, ledger: charged && { id: charged.id, dataset: charged.dataset, acknowledgeNoGuarantee: unproven } }, target.recordings.length === 1 ? target.recordings[0].id : null).then((id) => { setRun(id); setError(null); }, setError);
   useKeys([
     { keys: ["Ctrl+Enter"], label: "Protect", run: start },
     { keys: ["m"], label: "Choose a method", run: () => document.querySelector(".methods input:checked")?.focus() },
@@ -102,12 +116,18 @@ function Bench({ session, target, methods }) {
         <input type="radio" name="method" value=${each.name} checked=${each.name === name} onChange=${() => { setName(each.name); setTyped({}); }} />
         <span><b>${each.name}</b> <small>${each.line}</small></span></label>`)}`)}</fieldset>
       <fieldset class="settings"><legend>Settings of ${name}</legend><${Form} list=${list} typed=${typed} setTyped=${setTyped} disabled=${session.readOnly} />
-        ${list.length === 0 && html`<p class="muted">This method has nothing to set.</p>`}</fieldset></form>
+        ${list.length === 0 && html`<p class="muted">This method has nothing to set.</p>`}</fieldset>
+      <fieldset class="keeps"><legend>Output</legend>${KEEPS.map(([key, words, hint]) => html`<label class="method"><input type="checkbox" checked=${keeps[key]} disabled=${session.readOnly}
+        onChange=${(event) => setKeeps((old) => ({ ...old, [key]: event.target.checked }))} /><span>${words}<small>${hint}</small></span></label>`)}</fieldset></form>
     <div class="outcome"><section class="promise-panel" aria-live="polite" data-stale=${Boolean(stale)}>
-        <h2>What it promises</h2>
+        <div class="row"><h2 class="grow">What it promises</h2>
+          <button type="button" class="primary" disabled=${!ready} onClick=${start}>Protect ${target.recordings.length > 1 ? plural(target.recordings.length, "recording") : ""}</button></div>
+        <${Problem} error=${error} />
+        ${job && html`<${Progress} job=${job} />`}
+        ${job?.state === "done" && html`<${Released} job=${job} target=${target} />`}
         ${missing.length > 0 ? html`<p class="lead muted">Still needed: ${missing.map((each) => each.title).join(", ")}.</p>`
           : refused ? html`<p class="lead bad">${refused}</p>`
-          : promise ? html`<p class="lead">${promise.words}</p>${promise.terms && html`<p class="terms"><${Icon} name="protect" />${promise.terms}</p>`}
+          : promise ? html`<${Promised} words=${promise.words} />${promise.terms && html`<p class="terms"><${Icon} name="protect" />${promise.terms}</p>`}
             ${promise.remarks?.map((each) => html`<p class="muted">${each}</p>`)}`
           : html`<p class="muted">Asking …</p>`}
         ${promise && !refused && html`<dl class="facts">
@@ -119,12 +139,8 @@ function Bench({ session, target, methods }) {
           <option value="">none</option>${ledger.data.map((each) => html`<option value=${`${each.id} ${each.dataset}`}>${each.dataset}, ${percent(1 - each.share)} left</option>`)}</select></label>`}
         ${charged && promise && !promise.terms && html`<label class="row keep"><input type="checkbox" checked=${unproven} onChange=${(event) => setUnproven(event.target.checked)} />
           Note it there although it proves nothing: no number covers it then</label>`}
-        <div class="keeps">${KEEPS.map(([key, words]) => html`<label class="row keep"><input type="checkbox" checked=${keeps[key]}
-          onChange=${(event) => setKeeps((old) => ({ ...old, [key]: event.target.checked }))} />${words}</label>`)}</div>
-        <button type="button" class="primary large" disabled=${!ready} onClick=${start}>Protect ${target.recordings.length > 1 ? plural(target.recordings.length, "recording") : ""}</button>
-        <${Problem} error=${error} />
-        ${job && html`<${Progress} job=${job} />`}
-        ${job?.state === "done" && html`<${Released} job=${job} target=${target} />`}</section>
+
+</section>
       ${single && html`<${Preview} recording=${single} ask=${ask} disabled=${session.readOnly || refused || missing.length > 0} />`}</div></div>`;
 }
 
@@ -157,7 +173,7 @@ function Preview({ recording, ask, disabled }) {
   }, [job?.state]);
   const start = () => {
     setError(null);
-    begin("/api/preview", { recording: recording.id, method: ask.method, settings: ask.settings, from, to: from + long - 1 }).then(setId, setError);
+    begin("/api/preview", { recording: recording.id, method: ask.method, settings: ask.settings, from, to: from + long - 1 }, recording.id).then(setId, setError);
   };
   const still = recording.kind === "picture";
   return html`<section class="preview"><div class="row"><h2 class="grow">Preview</h2>

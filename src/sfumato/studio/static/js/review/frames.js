@@ -6,8 +6,8 @@ const MEMORY = 160e6;
 
 export class Frames {
   /** `address(n)` is where frame n lies; `arrived(n)` is called when one can be drawn, `failed(error)` when not. */
-  constructor(address, total, { arrived, failed }) {
-    Object.assign(this, { address, total, arrived, failed });
+  constructor(address, total, { arrived, failed, first = 0 }) {
+    Object.assign(this, { address, total, arrived, failed, first });
     this.pictures = new Map();
     this.onTheWay = new Map();
     this.wanted = [];
@@ -21,7 +21,7 @@ export class Frames {
   want(n, direction = 1, reach = 16) {
     const ahead = Array.from({ length: reach }, (_, i) => n + direction * (i + 1));
     const behind = [n - direction, n - 2 * direction, n - 3 * direction];
-    this.wanted = [n, ...ahead, ...behind].filter((each) => each >= 0 && each < this.total);
+    this.wanted = [n, ...ahead, ...behind].filter((each) => each >= this.first && each < this.total);
     this.centre = n;
     for (const [each, stop] of this.onTheWay) if (!this.wanted.includes(each)) stop.abort();
     this.fetchMore();

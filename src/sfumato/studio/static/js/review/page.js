@@ -78,7 +78,7 @@ function Editor({ recording, session, route, reload }) {
     player.pause();
     setDoubtAt(index);
     seek(doubt.frame);
-    setSaid(`Doubt ${index + 1} of ${people.doubts.length}: ${doubt.reason}`);
+    setSaid(`Doubt ${index + 1} of ${people.doubts.length}: ${reason(doubt, label)}`);
     return doubt.track != null ? setSelected(doubt.track) : undefined;
   };
   const other = (by) => {
@@ -139,7 +139,7 @@ function Editor({ recording, session, route, reload }) {
     <aside class="inspector"><${Problem} error=${people.ready && people.error} retry=${people.clear} />
       <${Here} here=${here} selected=${selected} label=${label} onSelect=${setSelected} frame=${frame} ready=${people.ready} away=${track && !chosen && !player.waiting ? track.label : null} />
       <${Selected} track=${track} chosen=${chosen} locked=${locked} confirm=${confirm} leaveOpen=${leaveOpen} removeBox=${removeBox} removeTrack=${removeTrack} />
-      <${Doubts} doubts=${people.doubts} at=${doubtAt} toDoubt=${toDoubt} rate=${recording.rate} ready=${people.ready} />
+      <${Doubts} doubts=${people.doubts} at=${doubtAt} toDoubt=${toDoubt} rate=${recording.rate} ready=${people.ready} label=${label} />
       <${Sidecar} recording=${recording} people=${people} locked=${session.readOnly} /></aside>
     <div class="transport row"><${Tool} icon="previous" label="Previous frame" keys="←" onClick=${() => seek(frame - 1)} />
       <${Tool} icon=${player.playing ? "pause" : "play"} label=${player.playing ? "Pause" : "Play"} keys="Space" onClick=${player.toggle} />
@@ -158,7 +158,7 @@ function Editor({ recording, session, route, reload }) {
 function NotYet({ recording, people, readOnly }) {
   const job = useJobs().find((each) => each.kind === "find" && each.recording === recording.id && each.state !== "done");
   const [error, setError] = useState(null);
-  const find = () => begin(`/api/recordings/${recording.id}/find`, { settings: {} }).then(() => setError(null), setError);
+  const find = () => begin(`/api/recordings/${recording.id}/find`, { settings: {} }, recording.id).then(() => setError(null), setError);
   if (recording.state !== "new") return people.error && html`<div class="over"><${Problem} error=${people.error} retry=${people.reload} /></div>`;
   return html`<div class="over">${job
     ? html`<div class="sheet"><${Progress} job=${job} /></div>`
@@ -187,12 +187,20 @@ function Selected({ track, chosen, locked, confirm, leaveOpen, removeBox, remove
     ${track.open && html`<p class="warn">Left open: this person stays as filmed, and the card will say so.</p>`}</section>`;
 }
 
-function Doubts({ doubts, at, toDoubt, rate, ready }) {
+const REASONS = { unsure: "seen once, by one detector" };
+
+function reason(doubt, label) {
+  const why = REASONS[doubt.reason] || doubt.reason;
+  const long = doubt.to > doubt.frame ? `, ${plural(doubt.to - doubt.frame + 1, "frame")}` : "";
+  return doubt.track == null ? `${why}${long}` : `${label(doubt.track)}: ${why}${long}`;
+}
+
+function Doubts({ doubts, at, toDoubt, rate, ready, label }) {
   return html`<section class="doubts"><h2>Doubts <small class="muted">worst first</small></h2>
     ${ready && doubts.length === 0 && html`<p class="muted">The finder was sure everywhere. That is no proof: play it once.</p>`}
     <ol class="plain">${doubts.slice(0, 200).map((each, i) => html`<li key=${`${each.frame} ${i}`}><button type="button" class="pick row" aria-pressed=${i === at}
       onMouseDown=${(event) => event.preventDefault()} onClick=${() => toDoubt(i)}><span class="number">${clock(each.frame, rate)}</span>
-      <span class="grow clip" title=${each.reason}>${each.reason}</span></button></li>`)}</ol></section>`;
+      <span class="grow clip" title=${reason(each, label)}>${reason(each, label)}</span></button></li>`)}</ol></section>`;
 }
 
 function Sidecar({ recording, people, locked }) {
