@@ -29,6 +29,9 @@ function useTheme() {
     localStorage.setItem("theme", theme);
     dispatchEvent(new Event("themechange"));
   }, [theme]);
+  useEffect(() => {
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themechange")));
+  }, []);
   return [theme, () => setTheme({ auto: "light", light: "dark", dark: "auto" }[theme])];
 }
 

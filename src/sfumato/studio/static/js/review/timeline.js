@@ -134,12 +134,9 @@ export function Timeline({ tracks, doubts, frames, rate, frame, part, setPart, s
     const watch = new ResizeObserver(again);
     watch.observe(canvas.current);
     addEventListener("themechange", again);
-    const system = matchMedia("(prefers-color-scheme: dark)");
-    system.addEventListener("change", again);
     return () => {
       watch.disconnect();
       removeEventListener("themechange", again);
-      system.removeEventListener("change", again);
     };
   }, []);
   useEffect(() => {
