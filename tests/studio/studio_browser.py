@@ -1,167 +1,133 @@
-"""A real Chromium, driven through the DevTools protocol over two pipes: no package, no port."""
+"""A browser for the tests: it opened the link, and its work is done in this process."""
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import json
-import os
-import shutil
-import subprocess
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
+import numpy as np
+from starlette.testclient import TestClient
 
-_FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-dev-shm-usage", "--hide-scrollbars", "--lang=en-GB", "--remote-debugging-pipe"),
-)
-_PATIENCE = 180.0  # a hanging page ends a test after minutes; no verdict depends on it
-CONTROL, SHIFT = 2, 8
+from sfumato.jobs import _worker
+from sfumato.media import VideoWriter
+from sfumato.studio._app import make_app
+
+PORT = 8765
+BASE = f"http://127.0.0.1:{PORT}"
+WIDTH, HEIGHT, FRAMES = 64, 48, 12
 
 
-def chromium() -> str:
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None or shutil.which("bash") is None:
-        pytest.skip("no Chromium here: apt-get install chromium brings one")
-    return found
+def write_clip(path: Path, frames: int = FRAMES, shade: int = 0) -> Path:
+    """A ramp with a white figure that walks to the right."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with VideoWriter(path, rate=25, size=(WIDTH, HEIGHT)) as writer:
+        for number in range(frames):
+            image = np.full((HEIGHT, WIDTH, 3), 40 + shade, np.uint8)
+            image[:, :, 1] += np.arange(WIDTH, dtype=np.uint8)
+            image[10:40, 5 + number : 15 + number] = 230
+            writer.write(image)
+    return path
+
+
+def coco(frames: int = FRAMES, tracks: dict[int, Any] | None = None) -> dict[str, Any]:
+    """People as another tool would write them: two boxes a frame."""
+    boxes = tracks or {0: lambda n: [5 + n, 10, 10, 30], 1: lambda n: [40, 8, 12, 32]}
+    return {
+        "images": [
+            {"id": n + 1, "frame_index": n, "width": WIDTH, "height": HEIGHT} for n in range(frames)
+        ],
+        "annotations": [
+            {
+                "id": 100 * n + track,
+                "image_id": n + 1,
+                "category_id": 2,
+                "track_id": track,
+                "bbox": box(n),
+            }
+            for n in range(frames)
+            for track, box in boxes.items()
+        ],
+        "categories": [{"id": 2, "name": "person"}],
+    }
+
+
+class InThisProcess:
+    """In the place of a worker process: the same calls, without waiting for imports."""
+
+    alive = True
+
+    def run(self, target: str, arguments: dict[str, Any], hear: Any = lambda said: None) -> Any:
+        # as it crosses to a process: JSON and nothing else
+        arguments = json.loads(json.dumps(arguments))
+        hears = hear
+
+        class Pipe:
+            def send(self, message: Any) -> None:
+                kind, value = message
+                hears(_worker.ProgressStep(*value) if kind == "progress" else value)
+
+        kind, value = _worker._answer(target, arguments, Pipe())  # type: ignore[arg-type]
+        if kind == "failed":
+            raise _worker.SfumatoError(value)
+        return json.loads(json.dumps(value))
+
+    def end(self) -> None:
+        pass
 
 
 class Browser:
-    """One window. Whatever its console complains about is kept in ``complaints``."""
+    """One that opened the link; ``get`` and ``post`` send what our pages send."""
 
-    def __init__(self, profile: Path, width: int = 1280, height: int = 800) -> None:
-        to_read, self._write = os.pipe()
-        self._read, to_write = os.pipe()
-        command = [chromium(), *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
-        # Chromium listens on descriptor 3 and answers on 4; bash puts the pipes there.
-        redirect = f'exec "$@" 3<&{to_read} 4>&{to_write}'
-        self._process = subprocess.Popen(
-            ["bash", "-c", redirect, "bash", *command],
-            pass_fds=(to_read, to_write),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        os.close(to_read)
-        os.close(to_write)
-        self._session: str | None = None
-        self._count = 0
-        self._unread = b""
-        self.complaints: list[str] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
-            "sessionId"
-        ]
-        for domain in ("Page", "Runtime", "Log"):
-            self.call(f"{domain}.enable")
-        self.resize(width, height)
+    def __init__(self, client: TestClient, app: Any) -> None:
+        self.client, self.app = client, app
+        self.studio = app._app.state.studio
+        opened = client.get(app.doorkeeper.link, follow_redirects=False)
+        assert opened.status_code == 303
+        self.csrf = self.get("/api/session")["csrf"]
 
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
-        self._count += 1
-        message: dict[str, Any] = {"id": self._count, "method": method, "params": params}
-        if self._session is not None:
-            message["sessionId"] = self._session
-        os.write(self._write, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == self._count:
-                assert "error" not in answer, f"{method}: {answer['error']}"
-                result: dict[str, Any] = answer["result"]
-                return result
-            self._hear(answer)
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"x-sfumato-csrf": self.csrf, "origin": BASE}
 
-    def _next(self) -> dict[str, Any]:
-        while b"\0" not in self._unread:
-            more = os.read(self._read, 1 << 16)
-            assert more, "Chromium ended"
-            self._unread += more
-        line, self._unread = self._unread.split(b"\0", 1)
-        message: dict[str, Any] = json.loads(line)
-        return message
+    def get(self, address: str) -> Any:
+        answer = self.client.get(address)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
 
-    def _hear(self, event: dict[str, Any]) -> None:
-        params = event.get("params", {})
-        kind = event.get("method")
-        if kind == "Runtime.exceptionThrown":
-            self.complaints.append(json.dumps(params["exceptionDetails"])[:500])
-        elif kind == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
-            self.complaints.append(json.dumps(params["args"])[:500])
-        elif kind == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-            entry = params["entry"]
-            self.complaints.append(f"{entry['text']} {entry.get('url', '')}")
+    def post(self, address: str, body: Any = None, status: int = 200) -> Any:
+        answer = self.client.post(address, json={} if body is None else body, headers=self.headers)
+        assert answer.status_code == status, answer.text
+        return answer.json()
 
-    def resize(self, width: int, height: int) -> None:
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.call("Emulation.setDeviceMetricsOverride", **size)
+    def recording(self, name: str) -> dict[str, Any]:
+        (found,) = [r for r in self.get("/api/recordings")["recordings"] if r["name"] == name]
+        return dict(found)
 
-    def scheme(self, name: str) -> None:
-        feature = {"name": "prefers-color-scheme", "value": name}
-        self.call("Emulation.setEmulatedMedia", features=[feature])
+    def finished(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Wait for a job: by its changes, not by the clock."""
+        import threading
 
-    def go(self, address: str) -> None:
-        self.call("Page.navigate", url=address)
+        over = threading.Event()
 
-    def evaluate(self, expression: str) -> Any:
-        answer = self.call(
-            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
-        )
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
-        return answer["result"].get("value")
+        def hear(changed: Any) -> None:
+            if changed.id == job["id"] and changed.finished:
+                over.set()
 
-    def until(self, condition: str) -> None:
-        """Wait until a JavaScript condition holds; say what the page shows if it never does."""
-        end = time.monotonic() + _PATIENCE
-        while time.monotonic() < end:
-            if self.evaluate(f"Boolean({condition})"):
-                return
-            time.sleep(0.05)
-        shown = str(self.evaluate("document.body.innerText"))[:1500]
-        raise AssertionError(f"never came: {condition}\n{shown}\n{self.complaints}")
-
-    def press(self, key: str, modifiers: int = 0) -> None:
-        for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=modifiers)
-
-    def type(self, text: str) -> None:
-        self.call("Input.insertText", text=text)
-
-    def click(self, selector: str) -> None:
-        """Press an element as a mouse would, where it is; it must be there, visible and enabled."""
-        place = json.dumps(selector)
-        self.until(f"document.querySelector({place}) && !document.querySelector({place}).disabled")
-        x, y = self.evaluate(
-            f"(e => {{ e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect();"
-            f" return [b.x + b.width / 2, b.y + b.height / 2]; }})(document.querySelector({place}))"
-        )
-        self.drag((x, y), (x, y))
-
-    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
-        def mouse(kind: str, place: tuple[float, float], **more: Any) -> None:
-            self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], **more)
-
-        mouse("mouseMoved", start)
-        mouse("mousePressed", start, button="left", buttons=1, clickCount=1)
-        if start != end:
-            middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-            mouse("mouseMoved", middle, button="left", buttons=1)
-            mouse("mouseMoved", end, button="left", buttons=1)
-        mouse("mouseReleased", end, button="left", clickCount=1)
-
-    def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
-
-    def close(self) -> None:
-        self._session = None
-        with contextlib.suppress(AssertionError, OSError):
-            self.call("Browser.close")
+        stop = self.studio.queue.listen(hear)
         try:
-            self._process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        os.close(self._read)
-        os.close(self._write)
+            if not self.studio.queue.get(job["id"]).finished:
+                assert over.wait(300)
+        finally:
+            stop()
+        (found,) = [each for each in self.get("/api/jobs") if each["id"] == job["id"]]
+        return dict(found)
+
+
+@contextmanager
+def browsing(root: Path, **more: Any) -> Iterator[Browser]:
+    app = make_app(root, port=PORT, **more)
+    with TestClient(app, base_url=BASE) as client:
+        yield Browser(client, app)

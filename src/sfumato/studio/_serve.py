@@ -44,6 +44,7 @@ def _listen(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(("127.0.0.1", port))
+        listening.listen()  # who follows the link at once waits for the server to be ready
     except OSError:
         listening.close()
         raise SfumatoError(
