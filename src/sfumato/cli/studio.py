@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import webbrowser
 from pathlib import Path
 
@@ -43,6 +44,16 @@ def studio(
         opened = True
         say(f"The studio: {address} (opens once; Ctrl-C ends it)")
         if browser:
-            webbrowser.open(address)
+            webbrowser.open(_door(Path(scratch), address))
 
-    serve(root, port=port, read_only=read_only, say=link)
+    with tempfile.TemporaryDirectory() as scratch:
+        serve(root, port=port, read_only=read_only, say=link)
+
+
+def _door(folder: Path, address: str) -> str:
+    """A private file that leads to the link: other users can read the arguments of a browser."""
+    door = folder / "studio.html"
+    door.write_text(
+        f'<!doctype html><meta http-equiv="refresh" content="0; url={address}&amp;file=1">', "utf-8"
+    )
+    return door.as_uri()

@@ -94,7 +94,9 @@ def members(given: dict[str, Any], **kinds: type | tuple[type, ...]) -> dict[str
     for name, kind in kinds.items():
         of = kind if isinstance(kind, tuple) else (kind,)
         value = given.get(name)
-        wrong = not isinstance(value, of) or (isinstance(value, bool) and not {bool, object} & set(of))
+        wrong = not isinstance(value, of) or (
+            isinstance(value, bool) and not {bool, object} & set(of)
+        )
         if wrong:
             raise WrongRequestError(f"Expected another type of value for {name!r}.")
     return {name: given.get(name) for name in kinds}

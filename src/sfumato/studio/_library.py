@@ -59,6 +59,7 @@ class Library:
     def __init__(self, root: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.root = Path(root).resolve()
         self.read_only = read_only
+        self._last: Listing | None = None
         if not self.root.is_dir():
             raise SfumatoError("Expected a folder with recordings (--root), found none there.")
 
@@ -72,6 +73,9 @@ class Library:
         if self.state.is_symlink():
             raise SfumatoError(f"Expected a folder of the studio's own ({STATE}), got a link.")
         make_private_folder(self.state)
+        if hasattr(os, "getuid") and self.state.stat().st_uid != os.getuid():
+            raise SfumatoError(f"Expected a folder of your own ({STATE}), got somebody else's.")
+        self.state.chmod(0o700)
         shutil.rmtree(self.state / "previews", ignore_errors=True)
 
     def kept(self, *parts: str) -> Path:
@@ -87,7 +91,7 @@ class Library:
     def inside(self, name: str) -> Path:
         """The file of that name under the root; refused if any part of its path is a link."""
         path = self.root / name
-        if path.resolve() != path or self.root not in path.parents:
+        if path.resolve() != path or (name and self.root not in path.parents):
             raise NotThereError("Expected a file under the studio's folder, got a link or none.")
         return path
 
@@ -113,16 +117,22 @@ class Library:
         recordings = {id: each for id, each in recordings.items() if each.path not in beside}
         folders = self._folders([*recordings.values(), *releases.values()])
         origins = self._origins(releases.values(), recordings)
-        return Listing(recordings, releases, folders, cards, origins)
+        self._last = Listing(recordings, releases, folders, cards, origins)
+        return self._last
 
     def recording(self, id: str) -> Entry:
-        return self._found(self.scan().recordings, id)
+        return self._listed("recordings", id)
 
     def release(self, id: str) -> Entry:
-        return self._found(self.scan().releases, id)
+        return self._listed("releases", id)
 
     def folder(self, id: str) -> Entry:
-        return self._found(self.scan().folders, id)
+        return self._listed("folders", id)
+
+    def _listed(self, kind: str, id: str) -> Entry:
+        """By the last look at the folder, or a new one; where it leads is looked at every time."""
+        known: dict[str, Entry] = {} if self._last is None else getattr(self._last, kind)
+        return self._found(known if id in known else getattr(self.scan(), kind), id)
 
     def config(self, id: str) -> Entry:
         return self._found({each.id: each for each in self.configs()}, id)
@@ -150,7 +160,8 @@ class Library:
     def _found(self, known: dict[str, Entry], id: str) -> Entry:
         if id not in known:
             raise NotThereError("Expected something that the library shows, got an unknown id.")
-        self.inside(known[id].name)
+        if not self.inside(known[id].name).exists():
+            raise NotThereError("Expected a file that is still there, found it gone.")
         return known[id]
 
     def _entry(self, path: Path, kind: str) -> Entry | None:

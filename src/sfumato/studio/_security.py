@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 CSRF_HEADER = "x-sfumato-csrf"
@@ -37,6 +43,7 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "SAMEORIGIN",
 }
+_GO_ON = '<!doctype html><meta http-equiv="refresh" content="0; url=/"><title>sfumato</title>'
 _SAFE = frozenset({"GET", "HEAD"})
 _LONGEST_TARGET = 4096
 
@@ -101,7 +108,7 @@ class Doorkeeper:
                 403, "Expected a request of the studio's own pages, got one of another site."
             )
         if path == "/" and method == "GET" and b"token=" in scope["query_string"]:
-            return self._entrance(QueryParams(scope["query_string"]).getlist("token"))
+            return self._entrance(QueryParams(scope["query_string"]))
         csrf = self.csrf_of(headers)
         if csrf is None:
             return _no(401, "Expected a browser that opened the link which the terminal shows.")
@@ -122,11 +129,13 @@ class Doorkeeper:
             return True  # typed, or clicked anywhere: the page shows nothing without the cookie
         return site in ("same-origin", "none")
 
-    def _entrance(self, tokens: list[str]) -> Response:
+    def _entrance(self, asked: QueryParams) -> Response:
+        tokens = asked.getlist("token")
         session = self.enter(tokens[0]) if len(tokens) == 1 else None
         if session is None:
             return _no(403, "Expected the newest link that the terminal shows; each opens once.")
-        answer = RedirectResponse("/", 303)
+        # from a file the first request is another site's, and a redirect would be too: our own page goes on
+        answer = HTMLResponse(_GO_ON) if "file" in asked else RedirectResponse("/", 303)
         answer.set_cookie(self.cookie, session, httponly=True, samesite="strict", path="/")
         return answer
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -339,14 +340,10 @@ def report_page(arguments: Arguments, report: Report) -> dict[str, str]:
     library = Library(arguments["root"])
     output = library.inside(arguments["name"])
     runs = [output, *(library.inside(each) for each in arguments["beside"])]
-    page = library.kept("reports", f"{arguments['report']}.html")
-    draft = page.with_suffix(f".impact.{arguments['format']}")
-    try:
-        write_report(runs, page, impact=draft, force=True)
-        return {"page": page.read_text(), "impact": draft.read_text()}
-    finally:
-        page.unlink(missing_ok=True)
-        draft.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        page, draft = Path(scratch, "report.html"), Path(scratch, f"impact.{arguments['format']}")
+        write_report(runs, page, impact=draft)
+        return {"page": page.read_text("utf-8"), "impact": draft.read_text("utf-8")}
 
 
 def review_sample(arguments: Arguments, report: Report) -> dict[str, Any]:
