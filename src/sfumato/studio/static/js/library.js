@@ -85,7 +85,8 @@ const moveFocus = (step) => () => {
   cards[Math.min(cards.length - 1, Math.max(0, at < 0 ? 0 : at + (step.rows ? step.rows * columns : step)))]?.focus();
 };
 
-export function Library({ session, recordings, folders }) {
+export function Library({ session, recordings, folders: every }) {
+  const folders = every.filter((each) => each.recordings.length > 0);
   const [wanted, setWanted] = useState("");
   const [state, setState] = useState("");
   const [view, setView] = useState(localStorage.getItem("view") || "grid");

@@ -94,7 +94,7 @@ export function Progress({ job, quiet }) {
       ${!ended(job) && html`<button type="button" class="small" onClick=${act(cancel)}>Cancel</button>`}
       ${(job.state === "cancelled" || job.state === "failed") &&
       html`<button type="button" class="small" onClick=${act(resume)}>Resume</button>`}</div>
-    <progress max=${job.total || 1} value=${job.state === "done" ? job.total || 1 : job.done || (job.total ? 0 : undefined)} aria-label=${job.title}></progress>
+    ${job.state !== "done" && html`<progress max=${job.total || 1} value=${job.done || 0} aria-label=${job.title}></progress>`}
     ${job.error && html`<p class="bad">${job.error}</p>`}
     <${Problem} error=${error} />
     ${!quiet && html`<span class="unseen" aria-live="polite">${spoken}</span>`}</div>`;
