@@ -84,7 +84,7 @@ def _make(target: Path, minutes: int, group: int) -> None:
         for number in range(_PART * RATE):
             angle = 2 * np.pi * number / (_PART * RATE)
             x, y = round(300 + 280 * np.cos(3 * angle)), round(300 + 280 * np.sin(2 * angle))
-            image = texture[y : y + HEIGHT, x : x + WIDTH].copy()
+            image = np.asarray(texture[y : y + HEIGHT, x : x + WIDTH], np.uint8).copy()
             cv2.putText(image, str(number), (60, 160), cv2.FONT_HERSHEY_SIMPLEX, 5, (255, 0, 0), 12)
             container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
         container.mux(stream.encode(None))
