@@ -18,6 +18,7 @@ app = verbs()
     app,
     "sfumato studio --root recordings/",
     "sfumato studio --root released/ --read-only",
+    "sfumato studio --port 8000 --no-browser",
 )
 def studio(
     root: Path = typer.Option(Path("."), help="The folder with recordings; nothing else is shown."),

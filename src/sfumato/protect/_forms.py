@@ -73,6 +73,7 @@ def _is_plain(shape: Mapping[str, Any]) -> bool:
     if shape.get("description") in ("text", "the path of a file") or "format" in shape:
         return False
     if "anyOf" in shape:
-        branches = [each for each in shape["anyOf"] if each]
+        # an empty branch is an object of Python code, beside which a name can be typed, or nothing
+        branches = [each for each in shape["anyOf"] if each and each.get("type") != "null"]
         return bool(branches) and all(map(_is_plain, branches))
     return "enum" in shape or "const" in shape or shape.get("type") in _PLAIN
