@@ -26,7 +26,7 @@ class NotThereError(SfumatoError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LibraryEntry:
     """One thing under the root; ``name`` is its path there, for people to read."""
 
     id: str
@@ -43,13 +43,13 @@ class Entry:
 class Listing:
     """Everything by id. ``origins`` says of which recording a release is, where that is known."""
 
-    recordings: dict[str, Entry]
-    releases: dict[str, Entry]
-    folders: dict[str, Entry]
+    recordings: dict[str, LibraryEntry]
+    releases: dict[str, LibraryEntry]
+    folders: dict[str, LibraryEntry]
     cards: dict[str, Card]
     origins: dict[str, str]
 
-    def releases_of(self, recording: str) -> list[Entry]:
+    def releases_of(self, recording: str) -> list[LibraryEntry]:
         return [self.releases[id] for id, origin in self.origins.items() if origin == recording]
 
 
@@ -96,8 +96,8 @@ class Library:
         return path
 
     def scan(self) -> Listing:
-        recordings: dict[str, Entry] = {}
-        releases: dict[str, Entry] = {}
+        recordings: dict[str, LibraryEntry] = {}
+        releases: dict[str, LibraryEntry] = {}
         cards: dict[str, Card] = {}
         for kind in _KINDS:
             for path in survey(self.root, kinds=(kind,))[0]:
@@ -120,24 +120,24 @@ class Library:
         self._last = Listing(recordings, releases, folders, cards, origins)
         return self._last
 
-    def recording(self, id: str) -> Entry:
+    def recording(self, id: str) -> LibraryEntry:
         return self._listed("recordings", id)
 
-    def release(self, id: str) -> Entry:
+    def release(self, id: str) -> LibraryEntry:
         return self._listed("releases", id)
 
-    def folder(self, id: str) -> Entry:
+    def folder(self, id: str) -> LibraryEntry:
         return self._listed("folders", id)
 
-    def _listed(self, kind: str, id: str) -> Entry:
+    def _listed(self, kind: str, id: str) -> LibraryEntry:
         """By the last look at the folder, or a new one; where it leads is looked at every time."""
-        known: dict[str, Entry] = {} if self._last is None else getattr(self._last, kind)
+        known: dict[str, LibraryEntry] = {} if self._last is None else getattr(self._last, kind)
         return self._found(known if id in known else getattr(self.scan(), kind), id)
 
-    def config(self, id: str) -> Entry:
+    def config(self, id: str) -> LibraryEntry:
         return self._found({each.id: each for each in self.configs()}, id)
 
-    def configs(self) -> list[Entry]:
+    def configs(self) -> list[LibraryEntry]:
         """Training files: every YAML file under the root."""
         found = []
         for place, folders, files in os.walk(self.root):
@@ -157,29 +157,34 @@ class Library:
             private=True,
         )
 
-    def _found(self, known: dict[str, Entry], id: str) -> Entry:
+    def _found(self, known: dict[str, LibraryEntry], id: str) -> LibraryEntry:
         if id not in known:
             raise NotThereError("Expected something that the library shows, got an unknown id.")
         if not self.inside(known[id].name).exists():
             raise NotThereError("Expected a file that is still there, found it gone.")
         return known[id]
 
-    def _entry(self, path: Path, kind: str) -> Entry | None:
+    def _entry(self, path: Path, kind: str) -> LibraryEntry | None:
         name = path.relative_to(self.root).as_posix()
         try:
             self.inside(name)
             name.encode()
         except (NotThereError, UnicodeEncodeError, OSError):
             return None
-        return Entry(_id(name), name, kind, path)
+        return LibraryEntry(_id(name), name, kind, path)
 
-    def _folders(self, entries: Iterable[Entry]) -> dict[str, Entry]:
+    def _folders(self, entries: Iterable[LibraryEntry]) -> dict[str, LibraryEntry]:
         names = {each.folder for each in entries}
         names |= {above for name in names for above in _above(name)}
-        made = (Entry(_id(f"{name}/"), name, "folder", self.root / name) for name in sorted(names))
+        made = (
+            LibraryEntry(_id(f"{name}/"), name, "folder", self.root / name)
+            for name in sorted(names)
+        )
         return {each.id: each for each in made}
 
-    def _origins(self, releases: Iterable[Entry], recordings: dict[str, Entry]) -> dict[str, str]:
+    def _origins(
+        self, releases: Iterable[LibraryEntry], recordings: dict[str, LibraryEntry]
+    ) -> dict[str, str]:
         by_path = {str(each.path): id for id, each in recordings.items()}
         named: dict[Path, dict[str, str]] = {}
         found = {}

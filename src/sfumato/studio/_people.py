@@ -23,7 +23,7 @@ from sfumato.studio._answers import (
     query_number,
 )
 from sfumato.studio._job_pages import shown
-from sfumato.studio._library import Entry
+from sfumato.studio._library import LibraryEntry
 from sfumato.studio._people_room import people_path
 from sfumato.studio._studio import Studio, studio_of
 
@@ -55,8 +55,8 @@ def routes() -> list[Route]:
     ]
 
 
-async def _entry(request: Request) -> Entry:
-    entry: Entry = await in_thread(studio_of(request).library.recording, id_in(request))
+async def _entry(request: Request) -> LibraryEntry:
+    entry: LibraryEntry = await in_thread(studio_of(request).library.recording, id_in(request))
     return entry
 
 
@@ -89,7 +89,7 @@ async def find(request: Request) -> Response:
     return JSONResponse({"job": shown(job)})
 
 
-def _last(entry: Entry) -> str:
+def _last(entry: LibraryEntry) -> str:
     return entry.name.rpartition("/")[2]
 
 
@@ -98,7 +98,7 @@ async def summary(request: Request) -> Response:
     return JSONResponse(await in_thread(_summary, studio, entry))
 
 
-def _summary(studio: Studio, entry: Entry) -> dict[str, Any]:
+def _summary(studio: Studio, entry: LibraryEntry) -> dict[str, Any]:
     return studio.people.summary(entry, studio.rate(entry))
 
 
@@ -137,7 +137,7 @@ async def _edit_asked(request: Request) -> dict[str, Any]:
     return asked
 
 
-def _edit(studio: Studio, entry: Entry, asked: dict[str, Any]) -> dict[str, Any]:
+def _edit(studio: Studio, entry: LibraryEntry, asked: dict[str, Any]) -> dict[str, Any]:
     track = None
     if asked["do"] == "click":
         frames = studio.people.found(entry).frames
@@ -208,7 +208,7 @@ async def import_coco(request: Request) -> Response:
     return JSONResponse(await in_thread(work))
 
 
-def _replace_people(studio: Studio, entry: Entry, body: bytes) -> None:
+def _replace_people(studio: Studio, entry: LibraryEntry, body: bytes) -> None:
     """Take what a COCO file says in the place of what was found; the file must fit the recording."""
     place = studio.library.kept("imports", f"{entry.id}.json")
     place.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from sfumato import protect
 from sfumato.errors import SfumatoError
 from sfumato.jobs import Assistant
 from sfumato.people import BY_HAND, LEFT_OPEN, Box, PeopleFile, PersonRow
-from sfumato.studio._library import Entry, Library
+from sfumato.studio._library import Library, LibraryEntry
 
 _QUIET, _IDLE = 1.0, 20.0  # seconds
 _WORDS = {LEFT_OPEN: "open", BY_HAND: "by hand", "seen": "found"}
@@ -46,11 +46,11 @@ class PeopleRoom:
         self._soon: dict[str, threading.Timer] = {}
         self._standings: dict[tuple[str, int], dict[str, Any]] = {}
 
-    def file(self, entry: Entry) -> PeopleFile | None:
+    def file(self, entry: LibraryEntry) -> PeopleFile | None:
         path = people_path(self._library, entry.name)
         return PeopleFile(path) if path.is_file() else None
 
-    def found(self, entry: Entry) -> PeopleFile:
+    def found(self, entry: LibraryEntry) -> PeopleFile:
         file = self.file(entry)
         if file is None:
             raise SfumatoError(
@@ -58,7 +58,7 @@ class PeopleRoom:
             )
         return file
 
-    def standing(self, entry: Entry) -> dict[str, Any]:
+    def standing(self, entry: LibraryEntry) -> dict[str, Any]:
         """How far a recording is, for the library."""
         path = people_path(self._library, entry.name)
         if not path.is_file():
@@ -75,7 +75,7 @@ class PeopleRoom:
             }
         return self._standings[key]
 
-    def summary(self, entry: Entry, rate: float) -> dict[str, Any]:
+    def summary(self, entry: LibraryEntry, rate: float) -> dict[str, Any]:
         """The lanes of the timeline, and what to look at, the most doubtful first."""
         file = self.found(entry)
         undoable, redoable = file.edits
@@ -118,7 +118,7 @@ class PeopleRoom:
             ],
         }
 
-    def boxes(self, entry: Entry, first: int, last: int) -> dict[str, Any]:
+    def boxes(self, entry: LibraryEntry, first: int, last: int) -> dict[str, Any]:
         file = self.found(entry)
         open_tracks = set(file.open_tracks)
         frames: dict[str, list[dict[str, Any]]] = {
@@ -128,7 +128,7 @@ class PeopleRoom:
             frames[str(row.frame)].append(_shown(row, row.person.track in open_tracks))
         return {"frames": frames, "revision": file.revision}
 
-    def edit(self, entry: Entry, asked: dict[str, Any]) -> int | None:
+    def edit(self, entry: LibraryEntry, asked: dict[str, Any]) -> int | None:
         """One edit; gives the track that it made."""
         file, revision = self.found(entry), asked.get("revision")
         match asked["do"]:
@@ -148,7 +148,7 @@ class PeopleRoom:
                 file.mark_looked_at(asked["done"], revision=revision)
         return None
 
-    def sidecars_later(self, entry: Entry) -> None:
+    def sidecars_later(self, entry: LibraryEntry) -> None:
         """Bring the COCO files up to date once nothing was edited for a moment."""
         before = self._soon.pop(entry.name, None)
         if before is not None:
@@ -157,7 +157,7 @@ class PeopleRoom:
         timer.daemon = True
         timer.start()
 
-    def sidecars(self, entry: Entry) -> dict[str, Path]:
+    def sidecars(self, entry: LibraryEntry) -> dict[str, Path]:
         """The COCO files of the newest state, by category."""
         self.found(entry)
         asked = {"root": str(self._library.root), "name": entry.name}
@@ -172,7 +172,7 @@ class PeopleRoom:
                 write_sidecars(self._library, name)
         self._writer.close()
 
-    def _write(self, entry: Entry) -> None:
+    def _write(self, entry: LibraryEntry) -> None:
         with suppress(SfumatoError, OSError):  # written again before anything reads them
             self.sidecars(entry)
 

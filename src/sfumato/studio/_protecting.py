@@ -24,7 +24,7 @@ from sfumato.studio._answers import (
 )
 from sfumato.studio._job_pages import shown
 from sfumato.studio._ledgers import ledger_path
-from sfumato.studio._library import RELEASED, Entry, NotThereError
+from sfumato.studio._library import RELEASED, LibraryEntry, NotThereError
 from sfumato.studio._studio import Studio, studio_of
 from sfumato.studio._tasks import release_name
 
@@ -56,7 +56,9 @@ async def methods(request: Request) -> Response:
     return JSONResponse(await in_thread(lambda: studio.methods))
 
 
-def _chosen(studio: Studio, asked: dict[str, Any]) -> tuple[list[Entry], Entry | None]:
+def _chosen(
+    studio: Studio, asked: dict[str, Any]
+) -> tuple[list[LibraryEntry], LibraryEntry | None]:
     """The recordings that are meant, and the folder if it was one."""
     if (asked["recordings"] is None) == (asked["folder"] is None):
         raise WrongRequestError("Expected recordings or a folder, got both or neither.")
@@ -125,7 +127,7 @@ def _promise(studio: Studio, asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _size(studio: Studio, entry: Entry) -> tuple[int, int, int]:
+def _size(studio: Studio, entry: LibraryEntry) -> tuple[int, int, int]:
     if entry.kind == "picture":
         return 1920, 1080, 1
     info = studio.videos.info(entry.path)
@@ -218,12 +220,12 @@ def _protect(studio: Studio, asked: dict[str, Any]) -> Any:
     )
 
 
-def _names(entries: list[Entry]) -> list[str]:
+def _names(entries: list[LibraryEntry]) -> list[str]:
     names = [each.name.rpartition("/")[2] for each in entries[:3]]
     return names if len(entries) <= 3 else [*names, f"and {len(entries) - 3} more"]
 
 
-def _free_name(studio: Studio, entry: Entry, keep: bool, taken: set[str]) -> str:
+def _free_name(studio: Studio, entry: LibraryEntry, keep: bool, taken: set[str]) -> str:
     name = release_name(entry.path, keep=keep)
     stem, dot, ending = name.rpartition(".")
     number = 1

@@ -13,7 +13,7 @@ from sfumato import __version__
 from sfumato.media import VideoInfo
 from sfumato.privacy import Card, Guarantee
 from sfumato.studio._answers import answered, id_in, in_thread, jpeg, number_in, query_number
-from sfumato.studio._library import Entry, Listing
+from sfumato.studio._library import LibraryEntry, Listing
 from sfumato.studio._studio import Studio, studio_of
 
 _PATIENCE = 1.5  # seconds of opening files for one listing; the rest is said next time
@@ -70,11 +70,11 @@ def _everything(studio: Studio) -> dict[str, Any]:
     return {"recordings": shown, "folders": folders}
 
 
-def _below(entry: Entry, folder: Entry) -> bool:
+def _below(entry: LibraryEntry, folder: LibraryEntry) -> bool:
     return not folder.name or entry.name.startswith(f"{folder.name}/")
 
 
-def _parent(listing: Listing, folder: Entry) -> str | None:
+def _parent(listing: Listing, folder: LibraryEntry) -> str | None:
     return next((e.id for e in listing.folders.values() if e.name == folder.folder), None)
 
 
@@ -92,7 +92,9 @@ def _one(studio: Studio, id: str) -> dict[str, Any]:
     return described(studio, listing, entry, look=True)
 
 
-def described(studio: Studio, listing: Listing, entry: Entry, *, look: bool) -> dict[str, Any]:
+def described(
+    studio: Studio, listing: Listing, entry: LibraryEntry, *, look: bool
+) -> dict[str, Any]:
     """A recording as the library shows it; a release whose recording is not here stands for itself."""
     alone = entry.id in listing.releases
     releases = [entry] if alone else listing.releases_of(entry.id)
@@ -119,7 +121,7 @@ def described(studio: Studio, listing: Listing, entry: Entry, *, look: bool) -> 
     }
 
 
-def release_in_short(entry: Entry, card: Card) -> dict[str, Any]:
+def release_in_short(entry: LibraryEntry, card: Card) -> dict[str, Any]:
     promise, reviews = card.promise, card.reviews or ()
     return {
         "id": entry.id,
@@ -141,7 +143,7 @@ def release_in_short(entry: Entry, card: Card) -> dict[str, Any]:
     }
 
 
-def _size(studio: Studio, entry: Entry, look: bool) -> dict[str, Any]:
+def _size(studio: Studio, entry: LibraryEntry, look: bool) -> dict[str, Any]:
     empty = dict.fromkeys(("width", "height", "frames", "seconds", "rate", "problem"))
     if entry.kind == "sound" or not (look or studio.videos.knows(entry.path)):
         return empty

@@ -22,7 +22,7 @@ from sfumato.studio._answers import (
     in_thread,
 )
 from sfumato.studio._job_pages import shown
-from sfumato.studio._library import Entry, NotThereError
+from sfumato.studio._library import LibraryEntry, NotThereError
 from sfumato.studio._security import REPORT_POLICY
 from sfumato.studio._studio import Studio, studio_of
 
@@ -45,8 +45,8 @@ def routes() -> list[Route]:
     ]
 
 
-async def _entry(request: Request) -> Entry:
-    entry: Entry = await in_thread(studio_of(request).library.release, id_in(request))
+async def _entry(request: Request) -> LibraryEntry:
+    entry: LibraryEntry = await in_thread(studio_of(request).library.release, id_in(request))
     return entry
 
 
@@ -54,7 +54,7 @@ async def card(request: Request) -> Response:
     return JSONResponse(await in_thread(_card, await _entry(request)))
 
 
-def _card(entry: Entry) -> dict[str, Any]:
+def _card(entry: LibraryEntry) -> dict[str, Any]:
     found = read_card(entry.path)
     return {
         "json": found.to_json(),
@@ -65,7 +65,7 @@ def _card(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _verdict(entry: Entry) -> dict[str, Any]:
+def _verdict(entry: LibraryEntry) -> dict[str, Any]:
     try:
         verified = verify_output(entry.path)
     except SfumatoError as error:
@@ -149,7 +149,7 @@ async def audit(request: Request) -> Response:
     return JSONResponse({"job": shown(job)})
 
 
-def _begin_audit(studio: Studio, entry: Entry, kind: str, every: int) -> Any:
+def _begin_audit(studio: Studio, entry: LibraryEntry, kind: str, every: int) -> Any:
     listing = studio.library.scan()
     origin = listing.origins.get(entry.id)
     return studio.begin(

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from sfumato.jobs import Assistant, JobQueue, QueuedJob
 from sfumato.studio._frames import OpenVideos
-from sfumato.studio._library import Entry, Library
+from sfumato.studio._library import Library, LibraryEntry
 from sfumato.studio._people_room import PeopleRoom
 from sfumato.studio._security import Doorkeeper
 from sfumato.studio._tasks import KINDS
@@ -64,7 +64,7 @@ class Studio:
         """Long work, which waits for its turn and goes on without the browser."""
         return self.queue.add(kind, title, {"root": str(self.library.root), **arguments})
 
-    def rate(self, entry: Entry) -> float:
+    def rate(self, entry: LibraryEntry) -> float:
         info = self.videos.info(entry.path)
         return 25.0 if isinstance(info, str) else float(info.rate)
 
