@@ -71,6 +71,7 @@ TABLES: dict[str, Table] = {
     "strength": Table("strength.run", "How much of a known epsilon the audits certify.", 1, 0.1,
                       quick=("seeds=1",)),
     "text": Table("text.run", "Are written words covered, and nothing where there are none?", 6, 0.5, ("clips",)),
+    "studio": Table("studio.run", "Opening and seeking in an hour of 1080p in the studio.", 10, 0.7),
     "train": Table("train.run", "Every training method: accuracy against epsilon.", 15, 0.7, ("utd_mhad",)),
     "visual": Table("visual.run", "Video-DPRP and obfuscations: actions against attributes of people.", 60, 1,
                     ("utd_mhad",)),

@@ -527,7 +527,7 @@ MUTANTS = (
         "ours: a ledger without a data set is ignored",
         (
             Patch(
-                "cli/_spending.py",
+                "ledger/_spending.py",
                 "    if ledger is None and dataset is None:\n",
                 "    if dataset is None:\n",
             ),

@@ -23,7 +23,7 @@ class Missing(MetaPathFinder):
 
 sys.meta_path.insert(0, Missing())
 """
-LATE = {"embreex", "dlib", "matplotlib", "sqlalchemy", "anny", "psycopg"}
+LATE = {"embreex", "dlib", "matplotlib", "sqlalchemy", "anny", "psycopg", "starlette", "uvicorn"}
 USES = {
     ("embreex", "render"): (
         "from sfumato import stage\n"
@@ -34,6 +34,7 @@ USES = {
         "from sfumato.report import Collected, Report\n"
         "Report(Collected((), (), (), (), 0), 'today').figures"
     ),
+    ("starlette", "studio"): "from sfumato.studio import serve\nserve('.', say=print)",
     ("sqlalchemy", "ledger"): "from sfumato.ledger import Ledger\nLedger.open('book.db')",
 }
 

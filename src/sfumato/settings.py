@@ -274,11 +274,16 @@ class _TypedValues(GenerateJsonSchema):
         raise PydanticOmit
 
 
+def typed_schema(schema: type[Settings]) -> dict[str, Any]:
+    """JSON schema of what can be typed."""
+    return schema.model_json_schema(schema_generator=_TypedValues)
+
+
 def one_of_schemas(choice: str, schemas: Mapping[str, type[Settings]]) -> dict[str, Any]:
     """JSON schema of an object that names its ``choice`` and holds the settings of that one."""
     shapes = []
     for name, schema in schemas.items():
-        shape = schema.model_json_schema(schema_generator=_TypedValues)
+        shape = typed_schema(schema)
         required = [choice, "settings"] if shape.get("required") else [choice]
         shapes.append(
             {"properties": {choice: {"const": name}, "settings": shape}, "required": required}

@@ -9,6 +9,7 @@ from sfumato.audit.attack import (
     REID_ATTACKS,
     ProbeSettings,
     attack_folder,
+    audit_leaks,
     audit_members,
     cross_data,
     cross_data_attack,
@@ -51,7 +52,7 @@ from sfumato.data import pckh
 __all__ = [
     "REID_ATTACKS", "AuditError", "Estimate", "Finding", "LowerBound", "Measure",
     "MeasureError", "ProbeSettings", "Result", "Verdict", "attack_folder", "audit_guarantee",
-    "audit_members", "beside_release", "cmap", "cross_data", "cross_data_attack",
+    "audit_leaks", "audit_members", "beside_release", "cmap", "cross_data", "cross_data_attack",
     "epsilon_lower_bound", "find_leaks", "hiding_scope", "leaks_by_clip", "leaks_in", "measures_json",
     "measures_path", "mnag", "nag", "on_pictures", "pair_clips", "pckh", "probe",
     "probe_dataset", "recordings_in", "register_attack", "strengths", "undo_release",

@@ -149,43 +149,18 @@ def leaks(
     as_json: bool,
 ) -> None:
     """Is anybody still found in OUTPUT? One verdict a clip; exit code 1 if anybody is."""
-    from sfumato.audit import beside_release, leaks_by_clip, measures_path, write_measures
-    from sfumato.audit.attack import joined
-    from sfumato.errors import SfumatoError
-    from sfumato.files import is_within, refuse_overwrite
-    from sfumato.media import write_image
-    from sfumato.privacy import PRIVATE_NOTE
+    from sfumato.audit import audit_leaks
 
     folder = output if output.is_dir() else None
     pairs = _paired_files(output, originals)
-    base = beside_release(output, "leaks") if out is None else out
-    if folder is not None and is_within(base, folder):
-        raise SfumatoError(
-            "Expected a place beside the released folder for what an audit writes, got one inside: "
-            "it would be sent with the release. Choose another --out."
-        )
-    sheet, target = base.with_name(base.name + ".png"), measures_path(base)
-    for path in (sheet, target):
-        refuse_overwrite(path, force=force)
     with progress_bar(hidden=as_json):
-        verdicts = leaks_by_clip(pairs, root=folder, faces_only=faces_only, every=every)
-    unseen = [each for each in verdicts if each.report is None]
-    if len(unseen) == len(verdicts):
-        raise SfumatoError(unseen[0].reason if unseen else "Expected recordings, found none.")
-    report = joined(each.report for each in verdicts if each.report is not None)
-    passed = all(each.passed for each in verdicts)
-    write_measures(
-        target, report.results(), title="Residual people", settings={"every": every},
-        commands=["sfumato audit leaks OUTPUT"], force=force,
-    )  # fmt: skip
-    shown = report.sheet()
-    written = f"looked; written to {shown_path(target)}."
-    if shown is not None:
-        write_image(sheet, shown, note=PRIVATE_NOTE, force=force)
-        sheet.chmod(0o600)
+        found = audit_leaks(output, pairs, out=out, faces_only=faces_only, every=every, force=force)
+    report, verdicts, unseen = found.report, found.verdicts, found.unseen
+    written = f"looked; written to {shown_path(found.measures)}."
+    if found.sheet is not None:
         written = (
-            f"looked; written to {shown_path(target)} and {shown_path(sheet)} (protected frames, with "
-            "the people who are still found in them: not for release)."
+            f"looked; written to {shown_path(found.measures)} and {shown_path(found.sheet)} (protected "
+            "frames, with the people who are still found in them: not for release)."
         )
     words: list[Any] = [escape(line) for line in report.words(_FEW if folder else 20)]
     if folder is not None:
@@ -197,8 +172,8 @@ def leaks(
         open_questions = f"{len(unseen)} clips could not be looked at: do not release them."
     last = ending(written, open_questions, f"sfumato report {output}")
     clips = [each.to_json() for each in verdicts]
-    emit(as_json, report.to_json() | {"clips": clips}, *words, *last, ok=passed)
-    if not passed:
+    emit(as_json, report.to_json() | {"clips": clips}, *words, *last, ok=found.passed)
+    if not found.passed:
         raise typer.Exit(1)
 
 

@@ -37,6 +37,6 @@ def demo(
     last = ending(
         f"everything is in {out}/; report.html shows it.",
         "what is not proven hides what was found, and nobody can say what was missed.",
-        "sfumato protect YOUR.mp4 out.mp4",
+        f"sfumato studio --root {out}   (look at it in a browser; yours: sfumato protect YOUR.mp4 out.mp4)",
     )
     emit(as_json, asdict(summary), *map(escape, steps.words(summary, out)), *last)

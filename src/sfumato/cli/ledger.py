@@ -14,7 +14,6 @@ from rich.text import Text
 
 from sfumato import files
 from sfumato.cli._output import emit
-from sfumato.cli._spending import operator_name
 from sfumato.cli._verb import verb, verbs
 from sfumato.errors import SfumatoError
 
@@ -103,6 +102,8 @@ def reserve(
     as_json: bool,
 ) -> None:
     """Count a release against DATASET's budget before any noise is drawn, or refuse it."""
+    from sfumato.ledger import operator_name
+
     opened, promise = _open(book), _read_promise(guarantee)
     if dry_run:
         preview = opened.preview(

@@ -28,6 +28,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "names": (_SHARE, "Which output of a folder is which source: for you alone."),
     "review": (_SHARE, "Look at frames of a release; its card says what was seen."),
     "verify": (_SHARE, "Check that an output and its privacy card still agree."),
+    "studio": (_SHARE, "See, correct, release and sign off, in a browser."),
     "train": (_TRAIN, "Train a model under a privacy plan."),
     "tune": (_TRAIN, "The best of several trainings; epsilon covers the choice."),
     "account": (_TRAIN, "Epsilon, noise or what a paper's setting really gives."),

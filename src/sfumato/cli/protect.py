@@ -11,7 +11,6 @@ from rich.markup import escape
 
 from sfumato.cli._help import ATTRIBUTES, BY_EYE, EXPERT, OUTPUT, PROMISE, WHERE
 from sfumato.cli._output import emit, ending, not_safe, progress_bar, say
-from sfumato.cli._spending import spending
 from sfumato.cli._verb import verb, verbs
 from sfumato.errors import SfumatoError
 from sfumato.settings import parse_pairs
@@ -203,6 +202,8 @@ def protect(
     )
 
     def spend() -> Spending | None:
+        from sfumato.ledger import spending
+
         return spending(
             ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="protect",
             operator=operator, purpose=purpose,

@@ -10,7 +10,6 @@ import typer
 
 from sfumato.cli._help import EXPERT
 from sfumato.cli._output import emit, ending, not_safe, progress_bar, say
-from sfumato.cli._spending import spending
 from sfumato.cli._verb import verb, verbs
 
 if TYPE_CHECKING:
@@ -62,6 +61,7 @@ def train(
         read_config,
         run_job,
     )
+    from sfumato.ledger import spending
 
     changes = list(changes or [])
     if show_private_loss:

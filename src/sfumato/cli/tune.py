@@ -7,7 +7,6 @@ from pathlib import Path
 import typer
 
 from sfumato.cli._output import emit, ending, not_safe, progress_bar
-from sfumato.cli._spending import spending
 from sfumato.cli._verb import verb, verbs
 
 app = verbs()
@@ -35,6 +34,7 @@ def tune(
 ) -> None:
     """Try settings of CONFIG a secret number of times and write the best model; epsilon covers the choice."""
     from sfumato.learn import keep_freed_memory, make_tuning, read_config, run_tuning
+    from sfumato.ledger import spending
     from sfumato.progress import tell
 
     tuning = make_tuning(read_config(config, list(changes or [])))

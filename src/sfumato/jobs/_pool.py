@@ -118,7 +118,7 @@ def _collect(worker: _Worker) -> tuple[Answer | None, bool]:
     _dismiss(worker)
     late = worker.deadline <= time.monotonic()
     code = worker.process.exitcode
-    how = "took too long and was ended" if late else _ending(code)
+    how = "took too long and was ended" if late else how_it_ended(code)
     return Answer(
         worker.task,
         failure=f"Expected the worker to finish this item, it {how}: nothing of it was kept; "
@@ -126,7 +126,7 @@ def _collect(worker: _Worker) -> tuple[Answer | None, bool]:
     ), False
 
 
-def _ending(code: int | None) -> str:
+def how_it_ended(code: int | None) -> str:
     if code is not None and code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
         return f"was killed by {name}"
@@ -141,7 +141,7 @@ def _dismiss(worker: _Worker) -> None:
         worker.process.join()
 
 
-def _follow_parent() -> None:
+def follow_parent() -> None:
     """An orphan would go on reading private data for nobody: end with the parent."""
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -151,7 +151,7 @@ def _follow_parent() -> None:
 
 def _serve(pipe: Connection, work: Callable[..., Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.Thread(target=follow_parent, daemon=True).start()
     while True:
         try:
             number, task = pipe.recv()

@@ -16,7 +16,7 @@ from sfumato.ledger._errors import (
 from sfumato.ledger._history import HistoryRow, epsilon_in_words, history_as_csv
 from sfumato.ledger._ledger import Ledger, Preview
 from sfumato.ledger._reservation import ReleasedOutput, Reservation
-from sfumato.ledger._spending import Spending
+from sfumato.ledger._spending import Spending, operator_name, spending
 from sfumato.ledger._statement import Statement
 
 __all__ = [
@@ -39,4 +39,6 @@ __all__ = [
     "UnguaranteedReleaseError",
     "epsilon_in_words",
     "history_as_csv",
+    "operator_name",
+    "spending",
 ]

@@ -47,6 +47,10 @@ class HistoryRow:
             }
         )
 
+    def in_words(self) -> dict[str, str]:
+        """Every column with its cell."""
+        return dict(zip(COLUMNS, self.cells(), strict=True))
+
     def cells(self) -> tuple[str, ...]:
         """In the order of ``COLUMNS``, as words."""
         held = self.release

@@ -16,6 +16,7 @@ from sfumato.media._folders import (
     read_frames,
     survey,
 )
+from sfumato.media._frame_index import FrameIndex
 from sfumato.media._images import (
     IMAGE_SUFFIXES,
     image_suffix,
@@ -25,6 +26,7 @@ from sfumato.media._images import (
 )
 from sfumato.media._info import Frame, Image, VideoInfo
 from sfumato.media._reader import Damage, VideoReader, open_video
+from sfumato.media._seek import SeekableVideo
 from sfumato.media._sound import AUDIO_NOTE, audio_windows, read_audio
 from sfumato.media._staging import atomic_folder
 from sfumato.media._structure import readable_size
@@ -39,9 +41,11 @@ __all__ = [
     "Codec",
     "Damage",
     "Frame",
+    "FrameIndex",
     "Image",
     "LeftOut",
     "MediaError",
+    "SeekableVideo",
     "SequenceReader",
     "SequenceWriter",
     "VideoInfo",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import av
+import av.codec.context
 import av.container
 import av.error
 import av.stream
@@ -103,3 +104,24 @@ def media_streams(container: Any, kind: str) -> list[Any]:
     """The streams of one kind; a cover picture in a sound file is no video."""
     cover = av.stream.Disposition.attached_pic
     return [stream for stream in getattr(container.streams, kind) if not stream.disposition & cover]
+
+
+def prepare_decoder(stream: Any, *, tolerant: bool) -> None:
+    """Set a video stream's decoder up: bounded pictures, nothing lost in silence, all threads."""
+    context = stream.codec_context
+    if context is None:
+        raise MediaError(
+            "Expected a video codec that FFmpeg knows, got an unknown one: convert the file."
+        )
+    if context.width * context.height > max_pixels():
+        raise MediaError(
+            f"Expected frames of at most {max_pixels()} pixels, the file claims "
+            f"{context.width} x {context.height}: scale it down, check that it is sound, or "
+            "raise SFUMATO_MAX_PIXELS."
+        )
+    context.options = {"max_pixels": str(max_pixels())}
+    if not tolerant:
+        context.options = {**context.options, "err_detect": "crccheck+explode"}
+    # Without this flag pictures after a missing reference vanish and nothing is said.
+    context.flags |= av.codec.context.Flags.output_corrupt
+    stream.thread_type = "AUTO"

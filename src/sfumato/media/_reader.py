@@ -12,16 +12,15 @@ from types import TracebackType
 from typing import Any, Self
 
 import av
-import av.codec.context
 
 from sfumato.media._clock import Clock, has_variable_rate
 from sfumato.media._colour import degrees, orientation, to_rgb, turn
 from sfumato.media._container import (
     DECODING_ERRORS,
     cause,
-    max_pixels,
     media_streams,
     open_container,
+    prepare_decoder,
 )
 from sfumato.media._errors import MediaError
 from sfumato.media._ffv1 import SliceCheck
@@ -75,7 +74,8 @@ class VideoReader:
         with ExitStack() as stack:
             opened = open_container(self._path, "video", tolerant=tolerant)
             self._container = stack.enter_context(opened)
-            self._stream = self._prepare(media_streams(self._container, "video")[0])
+            self._stream = media_streams(self._container, "video")[0]
+            prepare_decoder(self._stream, tolerant=tolerant)
             ffv1 = self._stream.codec_context.name == "ffv1"
             self._slices = SliceCheck() if ffv1 else None
             context = self._stream.codec_context
@@ -137,26 +137,6 @@ class VideoReader:
         pts, time = self._clock.stamp(frame)
         self.damage.times_mended = self._clock.mended
         return Frame(image, pts, time)
-
-    def _prepare(self, stream: Any) -> Any:
-        context = stream.codec_context
-        if context is None:
-            raise MediaError(
-                "Expected a video codec that FFmpeg knows, got an unknown one: convert the file."
-            )
-        if context.width * context.height > max_pixels():
-            raise MediaError(
-                f"Expected frames of at most {max_pixels()} pixels, the file claims "
-                f"{context.width} x {context.height}: scale it down, check that it is sound, or "
-                "raise SFUMATO_MAX_PIXELS."
-            )
-        context.options = {"max_pixels": str(max_pixels())}
-        if not self._tolerant:
-            context.options = {**context.options, "err_detect": "crccheck+explode"}
-        # Without this flag pictures after a missing reference vanish and nothing is said.
-        context.flags |= av.codec.context.Flags.output_corrupt
-        stream.thread_type = "AUTO"
-        return stream
 
     def _decode(self) -> Generator[Any, None, None]:
         """Decoded frames in display order; every loss is an error or counted."""

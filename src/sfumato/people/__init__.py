@@ -11,13 +11,21 @@ a ``status`` and a ``review``.
 
 from sfumato.people._anatomy import head_by_box
 from sfumato.people._boxes import Box, box_mask, hull, iou, suppress, unite
-from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco
+from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco, write_coco
 from sfumato.people._contact_sheet import (
     ContactSheet,
     contact_sheet,
     draw,
     draw_skeletons,
     with_legend,
+)
+from sfumato.people._corrections import (
+    CARRIED,
+    PeopleFile,
+    PersonRow,
+    StaleEditError,
+    TrackSpan,
+    numbered,
 )
 from sfumato.people._mask_video import MaskVideoWriter, everybody, read_mask_video
 from sfumato.people._person import (
@@ -52,9 +60,10 @@ from sfumato.people.detect._registry import (
     pose_estimator,
     text_detector,
 )
-from sfumato.people.detect._search import search
+from sfumato.people.detect._search import search, searchers
 from sfumato.people.detect._sightings import Look, Sighting
 from sfumato.people.track._find import EVERY, LOOKAHEAD, PeopleStream, find, held_back
+from sfumato.people.track._point import STRETCH, carried, person_at
 from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, place_of_pose, poses
 from sfumato.people.track._status import (
     NOT_COVERED,
@@ -71,11 +80,13 @@ from sfumato.people.track._tracks import MissedPersonError
 __all__ = [
     "BRIDGED",
     "BY_HAND",
+    "CARRIED",
     "EVERY",
     "HELD",
     "LEFT_OPEN",
     "LOOKAHEAD",
     "NOT_COVERED",
+    "STRETCH",
     "TEXT",
     "Box",
     "CocoAnnotations",
@@ -91,21 +102,26 @@ __all__ = [
     "MissedPersonError",
     "OnMiss",
     "People",
+    "PeopleFile",
     "PeopleStream",
     "Person",
     "PersonDetector",
+    "PersonRow",
     "PersonSegmenter",
     "Pose",
     "PoseEstimator",
     "PoseStream",
     "Review",
     "Sighting",
+    "StaleEditError",
     "TextDetector",
     "TextLine",
     "TextStream",
+    "TrackSpan",
     "TrackedPoses",
     "box_mask",
     "by_hand",
+    "carried",
     "contact_sheet",
     "detectors",
     "draw",
@@ -121,6 +137,8 @@ __all__ = [
     "hull",
     "iou",
     "look_near",
+    "numbered",
+    "person_at",
     "person_detector",
     "person_segmenter",
     "place_of_pose",
@@ -130,6 +148,7 @@ __all__ = [
     "read_mask_video",
     "runtime_packages",
     "search",
+    "searchers",
     "suppress",
     "text_detector",
     "text_lookahead",
@@ -137,4 +156,5 @@ __all__ = [
     "threads",
     "unite",
     "with_legend",
+    "write_coco",
 ]

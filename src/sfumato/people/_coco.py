@@ -18,7 +18,7 @@ import cv2
 import numpy as np
 
 from sfumato.errors import SfumatoError, reading
-from sfumato.files import write_json
+from sfumato.files import atomic_output, write_json
 from sfumato.media import Frame
 from sfumato.people._boxes import Box
 from sfumato.people._person import People, bounds, by_hand
@@ -39,55 +39,94 @@ class CocoWriter:
 
     def add(self, found: People) -> None:
         """The next frame: heads as boxes if the category is ``face``, else people with their masks."""
-        self._images.append(
-            {
-                "id": found.number + 1,
-                "frame_index": found.number,
-                "file_name": f"frame-{found.number:06d}",
-                "width": self.width,
-                "height": self.height,
-                "blank": found.blank,
-            }
-        )
-        for person in found:
-            box = person.box
-            fields: Mapping[str, Any] = {}
-            if self.category == "face":
-                box = person.head or person.box
-            elif person.cut is not None and person.cut.any():
-                fields = _mask_fields(person.mask)
-            fields = fields or {
-                "bbox": [box.x0, box.y0, box.width, box.height],
-                "area": box.area,
-            }
-            self._annotate(found.number, fields, person.track, box.score, person.state)
-
-    def _annotate(
-        self, index: int, fields: Mapping[str, Any], track: int, score: float, state: str
-    ) -> None:
-        self._annotations.append(
-            {
-                "id": len(self._annotations) + 1,
-                "image_id": index + 1,
-                "category_id": _CATEGORIES[self.category],
-                "iscrowd": int("segmentation" in fields),
-                "track_id": track,
-                "score": score,
-                "state": state,
-                **fields,
-            }
-        )
+        self._images.append(_image(found.number, self.width, self.height, found.blank))
+        first = len(self._annotations) + 1
+        self._annotations += _annotations(found, self.category, first)
 
     def write(
         self, path: str | os.PathLike[str], *, note: str | None = None, force: bool = False
     ) -> None:
         document = {
-            "info": {"description": note or "people found by sfumato"},
+            **_frame_of_file(note),
             "images": self._images,
             "annotations": self._annotations,
-            "categories": [{"id": i, "name": name} for name, i in _CATEGORIES.items()],
         }
         write_json(path, document, force=force)
+
+
+def write_coco(
+    path: str | os.PathLike[str],
+    found: Iterable[People],
+    *,
+    width: int,
+    height: int,
+    category: str = "person",
+    note: str | None = None,
+    force: bool = False,
+) -> None:
+    """The same file for the owner only, a frame at a time: memory does not grow with the recording."""
+    with (
+        atomic_output(path, force=force, private=True) as temporary,
+        open(temporary, "w", encoding="utf-8") as file,
+    ):
+        file.write('{"annotations": [')
+        written, blanks = 0, []
+        for people in found:
+            for one in _annotations(people, category, written + 1):
+                file.write(f"{',' if written else ''}\n{json.dumps(one, sort_keys=True)}")
+                written += 1
+            blanks.append(people.blank)
+        file.write('\n], "images": [')
+        for number, blank in enumerate(blanks):
+            entry = json.dumps(_image(number, width, height, blank), sort_keys=True)
+            file.write(f"{',' if number else ''}\n{entry}")
+        file.write(f"\n], {json.dumps(_frame_of_file(note), sort_keys=True)[1:]}\n")
+
+
+def _image(number: int, width: int, height: int, blank: bool) -> dict[str, Any]:
+    return {
+        "id": number + 1,
+        "frame_index": number,
+        "file_name": f"frame-{number:06d}",
+        "width": width,
+        "height": height,
+        "blank": blank,
+    }
+
+
+def _annotations(found: People, category: str, first: int) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    for person in found:
+        box = person.box
+        fields: Mapping[str, Any] = {}
+        if category == "face":
+            box = person.head or person.box
+        elif person.cut is not None and person.cut.any():
+            fields = _mask_fields(person.mask)
+        fields = fields or {
+            "bbox": [box.x0, box.y0, box.width, box.height],
+            "area": box.area,
+        }
+        made.append(
+            {
+                "id": first + len(made),
+                "image_id": found.number + 1,
+                "category_id": _CATEGORIES[category],
+                "iscrowd": int("segmentation" in fields),
+                "track_id": person.track,
+                "score": box.score,
+                "state": person.state,
+                **fields,
+            }
+        )
+    return made
+
+
+def _frame_of_file(note: str | None) -> dict[str, Any]:
+    return {
+        "info": {"description": note or "people found by sfumato"},
+        "categories": [{"id": i, "name": name} for name, i in _CATEGORIES.items()],
+    }
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,11 @@ True
 from __future__ import annotations
 
 from sfumato.protect._before_after import BeforeAfterPairs
-from sfumato.protect._command import CommandResult, Request, dry_run, run
+from sfumato.protect._command import CommandResult, Request, dry_run, run, with_defaults
+from sfumato.protect._corrected import CATEGORIES, boxes_category, corrected_settings, write_boxes
 from sfumato.protect._dataset_method import DatasetMethod
+from sfumato.protect._doubts import doubtful_frames, ranked
+from sfumato.protect._forms import check_form, form_schema, methods_with_forms
 from sfumato.protect._frame_review import (
     USUAL_SAMPLE,
     RecordedReview,
@@ -40,6 +43,7 @@ from sfumato.protect._review_page import review_page, write_review_page
 from sfumato.protect._setting_kinds import Epsilon
 
 __all__ = [
+    "CATEGORIES",
     "DEFAULT_METHOD",
     "NO_METHOD_GIVEN",
     "USUAL_SAMPLE",
@@ -58,17 +62,24 @@ __all__ = [
     "Shape",
     "StillVisibleError",
     "Stream",
+    "boxes_category",
+    "check_form",
     "check_intention",
+    "corrected_settings",
     "dataset_methods",
+    "doubtful_frames",
     "draw_review_sample",
     "drawn_pictures",
     "dry_run",
+    "form_schema",
     "from_card",
     "get",
     "get_dataset_method",
     "make",
     "methods",
+    "methods_with_forms",
     "names",
+    "ranked",
     "read_answers",
     "record_review",
     "register",
@@ -77,6 +88,8 @@ __all__ = [
     "run",
     "seconds_of",
     "shape_of",
+    "with_defaults",
     "works_on_datasets",
+    "write_boxes",
     "write_review_page",
 ]

@@ -98,11 +98,14 @@ def with_defaults(name: str, settings: dict[str, Any]) -> tuple[dict[str, Any], 
     return chosen, said
 
 
-def dry_run(request: Request) -> CommandResult:
-    """What would be done and proven, with expected time and memory; opens no recording."""
+def dry_run(request: Request, *, shape: Shape = NOMINAL, measure: bool = True) -> CommandResult:
+    """What would be done and proven, with expected time and memory; opens no recording.
+
+    ``shape`` is what is spoken of; without ``measure`` time and memory stay unknown, which is quick.
+    """
     settings, said = with_defaults(request.method, request.settings)
     method = make(request.method, settings)
-    promise = promise_of_release(method, request.source, NOMINAL, request.output)
+    promise = promise_of_release(method, request.source, shape, request.output)
     lines = [
         *said,
         f"Method {method.name}: {method.summary}. Nothing was read or written.",
@@ -110,14 +113,15 @@ def dry_run(request: Request) -> CommandResult:
     ]
     seconds, memory = None, None
     try:
-        seconds, memory = estimate(method, NOMINAL)
-        lines.append(
-            f"Expected for {NOMINAL.width} x {NOMINAL.height}: {1 / seconds:.0f} frames a second "
-            f"(without decoding and encoding), about {memory / 2**20:.0f} MB beside the decoder."
-        )
+        if measure:
+            seconds, memory = estimate(method, shape)
+            lines.append(
+                f"Expected for {shape.width} x {shape.height}: {1 / seconds:.0f} frames a second "
+                f"(without decoding and encoding), about {memory / 2**20:.0f} MB beside the decoder."
+            )
     except SfumatoError as error:
         lines.append(f"Time and memory could not be measured beforehand: {error}")
-    lines += method.remarks(NOMINAL)
+    lines += method.remarks(shape)
     payload = {
         "dry_run": True,
         "method": method.name,
@@ -125,7 +129,7 @@ def dry_run(request: Request) -> CommandResult:
         "promise": promise.to_json(),
         "seconds_per_frame": seconds,
         "bytes": memory,
-        "remarks": method.remarks(NOMINAL),
+        "remarks": method.remarks(shape),
     }
     return CommandResult(payload, lines)
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, reading
 from sfumato.files import is_within, parse_json
 from sfumato.jobs import level_time, name_list, note_rewritten
 from sfumato.media import IMAGE_SUFFIXES, Image, open_video, read_image
@@ -68,6 +68,16 @@ class ReviewSample:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    @reading("a sample of frames to look at")
+    def from_json(cls, value: Any) -> Self:
+        return cls(
+            str(value["draw"]),
+            str(value["release"]),
+            tuple(Recording(**each) for each in value["recordings"]),
+            tuple((int(recording), int(frame)) for recording, frame in value["drawn"]),
+        )
 
     def answers(self, answers: Sequence[str | None]) -> dict[str, Any]:
         """The file of answers, as the page writes it: one of yes, no, unsure for every frame drawn."""

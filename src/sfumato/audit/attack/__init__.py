@@ -22,6 +22,7 @@ from sfumato.audit.attack._folder_attacks import (
     voices_folder,
 )
 from sfumato.audit.attack._identity_views import face_vectors, gait_of_clip, gait_vector, told_apart
+from sfumato.audit.attack._leak_audit import LeakAudit, audit_leaks
 from sfumato.audit.attack._leaks import (
     ClipVerdict,
     Leak,
@@ -88,6 +89,7 @@ __all__ = [
     "FixedBlur",
     "FolderAttack",
     "Leak",
+    "LeakAudit",
     "LeakReport",
     "Matches",
     "MembersReport",
@@ -108,6 +110,7 @@ __all__ = [
     "action_protocols",
     "allowed_rate",
     "attack_folder",
+    "audit_leaks",
     "audit_members",
     "averaged",
     "averaged_near",

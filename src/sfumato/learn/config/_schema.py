@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -181,9 +182,25 @@ class TrainConfig(Settings):
     private_loss: Literal["hidden", "shown", "logged"] = "hidden"
     seed: Seed | None = None
 
+    def named_files(self) -> list[Path]:
+        """Every file and folder that the settings name, as they name it."""
+        named = list(_paths(self.model_dump(by_alias=True)))
+        settings = {} if self.view is None else self.view.settings
+        return named + [
+            Path(each) for each in settings.values() if isinstance(each, str) and "/" in each
+        ]
+
     def to_yaml(self) -> str:
         """The resolved settings, which read back as the same configuration."""
         return yaml.safe_dump(self.model_dump(mode="json", by_alias=True), sort_keys=True)
+
+
+def _paths(value: Any) -> Iterator[Path]:
+    if isinstance(value, Path):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _paths(each)
 
 
 def read_config(path: Path, changes: list[str]) -> TrainConfig:

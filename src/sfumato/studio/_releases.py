@@ -1,0 +1,203 @@
+"""Releases: cards, verification, sign-off by looking, audits, reports and impact assessments."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from sfumato import protect
+from sfumato.errors import SfumatoError
+from sfumato.files import parse_json, write_json
+from sfumato.privacy import officer_view, read_card, verify_output
+from sfumato.studio._answers import (
+    WrongRequestError,
+    answered,
+    body_of,
+    id_in,
+    in_thread,
+)
+from sfumato.studio._job_pages import shown
+from sfumato.studio._library import LibraryEntry, NotThereError
+from sfumato.studio._security import REPORT_POLICY
+from sfumato.studio._studio import Studio, studio_of
+
+_NONE = type(None)
+_MOST_FRAMES = 10_000
+_FRAME = re.compile(r"[0-9]{1,9}")
+_ANSWERS = {True: "yes", False: "no", "yes": "yes", "no": "no", "unsure": "unsure"}
+
+
+def routes() -> list[Route]:
+    at = "/api/releases/{id}"
+    return [
+        Route(f"{at}/card", answered(card)),
+        Route(f"{at}/verify", answered(verify), methods=["POST"]),
+        Route(f"{at}/review", answered(review), methods=["POST"]),
+        Route("/api/reviews/{id}", answered(sign_off), methods=["POST"]),
+        Route(f"{at}/audit", answered(audit), methods=["POST"]),
+        Route(f"{at}/report", answered(report)),
+        Route(f"{at}/impact", answered(impact)),
+    ]
+
+
+async def _entry(request: Request) -> LibraryEntry:
+    entry: LibraryEntry = await in_thread(studio_of(request).library.release, id_in(request))
+    return entry
+
+
+async def card(request: Request) -> Response:
+    return JSONResponse(await in_thread(_card, await _entry(request)))
+
+
+def _card(entry: LibraryEntry) -> dict[str, Any]:
+    found = read_card(entry.path)
+    return {
+        "json": found.to_json(),
+        "words": found.page,
+        "promise": str(found.promise),
+        "officer": officer_view(found.promise),
+        "verdict": _verdict(entry),
+    }
+
+
+def _verdict(entry: LibraryEntry) -> dict[str, Any]:
+    try:
+        verified = verify_output(entry.path)
+    except SfumatoError as error:
+        return {"agree": False, "words": str(error), "signedBy": None, "remarks": []}
+    return {
+        "agree": True,
+        "words": "The output and its card agree.",
+        "signedBy": verified.signer,
+        "remarks": [*verified.remarks, *verified.who_looked],
+    }
+
+
+async def verify(request: Request) -> Response:
+    return JSONResponse(await in_thread(_verdict, await _entry(request)))
+
+
+async def review(request: Request) -> Response:
+    studio, entry = studio_of(request), await _entry(request)
+    asked = await body_of(request, frames=(int, _NONE))
+    frames = protect.USUAL_SAMPLE if asked["frames"] is None else asked["frames"]
+    if not 1 <= frames <= _MOST_FRAMES:
+        raise WrongRequestError(f"Expected from 1 to {_MOST_FRAMES} frames to look at.")
+
+    def work() -> dict[str, Any]:
+        sample = studio.ask("review_sample", name=entry.name, frames=frames)
+        id = secrets.token_hex(12)
+        kept = {"release": entry.name, "sample": sample}
+        write_json(studio.library.kept("reviews", f"{id}.json"), kept, private=True)
+        drawn = [frame for _, frame in sample["drawn"]]
+        of = sum(each["frames"] for each in sample["recordings"])
+        return {"review": id, "frames": drawn, "of": of}
+
+    return JSONResponse(await in_thread(work))
+
+
+async def sign_off(request: Request) -> Response:
+    studio, id = studio_of(request), id_in(request)
+    asked = await body_of(request, who=str, answers=dict)
+    return JSONResponse(await in_thread(_sign_off, studio, id, asked))
+
+
+def _sign_off(studio: Studio, id: str, asked: dict[str, Any]) -> dict[str, Any]:
+    path = studio.library.state / "reviews" / f"{id}.json"
+    if not path.is_file():
+        raise NotThereError("Expected a sample that was drawn here, got an unknown one.")
+    kept = parse_json(path.read_bytes())
+    release = studio.library.inside(kept["release"])
+    sample = protect.ReviewSample.from_json(kept["sample"])
+    drawn = [str(frame) for _, frame in sample.drawn]
+    answers = asked["answers"]
+    if set(answers) != set(drawn) or not all(_is_answer(each) for each in answers.values()):
+        raise WrongRequestError(
+            'Expected an answer (true: somebody is left; false; "unsure") for each frame that was drawn.'
+        )
+    given = sample.answers([_ANSWERS[answers[frame]] for frame in drawn])
+    recorded = protect.record_review(release, given, by=asked["who"])
+    path.unlink()
+    seen = recorded.first
+    return {
+        "misses": seen.misses + seen.unsure,
+        "looked": seen.sampled,
+        "bound95": seen.share_at_most,
+        "words": seen.of_release,
+        "left": [frame for _, frame in recorded.left],
+    }
+
+
+def _is_answer(value: object) -> bool:
+    return isinstance(value, (bool, str)) and value in _ANSWERS
+
+
+async def audit(request: Request) -> Response:
+    studio, entry = studio_of(request), await _entry(request)
+    asked = await body_of(request, kind=str, every=(int, _NONE))
+    if asked["kind"] not in ("leaks", "guarantee"):
+        raise WrongRequestError("Expected an audit of leaks or guarantee.")
+    every = asked["every"] or 1
+    if not 1 <= every <= 1000:
+        raise WrongRequestError("Expected to look at every n-th frame, n from 1 to 1000.")
+    job = await in_thread(_begin_audit, studio, entry, asked["kind"], every)
+    return JSONResponse({"job": shown(job)})
+
+
+def _begin_audit(studio: Studio, entry: LibraryEntry, kind: str, every: int) -> Any:
+    listing = studio.library.scan()
+    origin = listing.origins.get(entry.id)
+    return studio.begin(
+        "audit",
+        f"Audit {entry.name.rpartition('/')[2]} ({kind})",
+        name=entry.name,
+        attack=kind,
+        every=every,
+        original=None if origin is None else listing.recordings[origin].name,
+    )
+
+
+async def report(request: Request) -> Response:
+    made = await _report(request, "html")
+    return Response(
+        made["page"],
+        media_type="text/html",
+        headers={"content-security-policy": REPORT_POLICY},
+    )
+
+
+async def impact(request: Request) -> Response:
+    form = request.query_params.get("format", "md")
+    if form not in ("md", "html"):
+        raise WrongRequestError("Expected the format md or html.")
+    made = await _report(request, form)
+    if form == "html":
+        policy = {"content-security-policy": REPORT_POLICY}
+        return Response(made["impact"], media_type="text/html", headers=policy)
+    named = {"content-disposition": 'attachment; filename="impact-assessment.md"'}
+    return PlainTextResponse(made["impact"], media_type="text/markdown", headers=named)
+
+
+async def _report(request: Request, form: str) -> dict[str, str]:
+    studio, entry = studio_of(request), await _entry(request)
+
+    def work() -> dict[str, str]:
+        beside = [
+            path.relative_to(studio.library.root).as_posix()
+            for path in sorted(entry.path.parent.iterdir())
+            if path.name.startswith(entry.path.name)
+            and path.name.endswith((".measures.json", ".audit.json"))
+            and not path.is_symlink()
+        ]
+        made: dict[str, str] = studio.ask(
+            "report_page", name=entry.name, beside=beside, format=form
+        )
+        return made
+
+    made: dict[str, str] = await in_thread(work)
+    return made
