@@ -15,6 +15,7 @@ from sfumato.media._folders import (
     open_sequence,
     read_frames,
     survey,
+    survey_names,
 )
 from sfumato.media._images import (
     IMAGE_SUFFIXES,
@@ -61,6 +62,7 @@ __all__ = [
     "require_image_name",
     "require_video_name",
     "survey",
+    "survey_names",
     "video_suffix",
     "write_image",
 ]
