@@ -144,6 +144,7 @@ def leaks(
     ),
     every: int = typer.Option(1, min=1, help="Look at every n-th frame."),
     *,
+    engine: str,
     out: Path | None,
     force: bool,
     as_json: bool,
@@ -153,6 +154,7 @@ def leaks(
     from sfumato.audit.attack import joined
     from sfumato.errors import SfumatoError
     from sfumato.files import is_within, refuse_overwrite
+    from sfumato.jobs import choose_engine
     from sfumato.media import write_image
     from sfumato.privacy import PRIVATE_NOTE
 
@@ -168,7 +170,11 @@ def leaks(
     for path in (sheet, target):
         refuse_overwrite(path, force=force)
     with progress_bar(hidden=as_json):
-        verdicts = leaks_by_clip(pairs, root=folder, faces_only=faces_only, every=every)
+        # one process looks at one clip after the other, with one pair of detectors
+        chosen = None if engine == "local" else choose_engine(engine)
+        verdicts = leaks_by_clip(
+            pairs, root=folder, faces_only=faces_only, every=every, engine=chosen
+        )
     unseen = [each for each in verdicts if each.report is None]
     if len(unseen) == len(verdicts):
         raise SfumatoError(unseen[0].reason if unseen else "Expected recordings, found none.")

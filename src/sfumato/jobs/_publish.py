@@ -55,7 +55,7 @@ class Guard(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AttemptFolder:
     """Where one attempt writes: a folder of its own, whose name nothing else has had."""
 
     root: Path
@@ -75,7 +75,7 @@ class _Ready:
 
     position: int
     item: Item
-    place: Place
+    place: AttemptFolder
     entry: Published
     before: Published | None
 
@@ -87,7 +87,7 @@ class Publisher:
         self._job = job
         self._beside = job.release.absolute().parent
 
-    def publish(self, came: Sequence[tuple[Answer, Item, Place]]) -> list[Verdict]:
+    def publish(self, came: Sequence[tuple[Answer, Item, AttemptFolder]]) -> list[Verdict]:
         """What becomes of items that were answered together, in their order."""
         verdicts: dict[int, Verdict] = {}
         ready: list[_Ready] = []
@@ -112,7 +112,7 @@ class Publisher:
         verdicts |= self._record(ready)
         return [verdicts[position] for position in range(len(came))]
 
-    def _refused(self, item: Item, place: Place, entry: Published) -> Verdict | None:
+    def _refused(self, item: Item, place: AttemptFolder, entry: Published) -> Verdict | None:
         job = self._job
         if twin := job.twin(item, entry.digest, entry.content):
             if entry.content is not None:

@@ -32,7 +32,7 @@ from sfumato.jobs._items import (
 )
 from sfumato.jobs._manifest import Manifest, name_list
 from sfumato.jobs._processes import Processes
-from sfumato.jobs._publish import Guard, Place, Publisher, Start, move
+from sfumato.jobs._publish import AttemptFolder, Guard, Publisher, Start, move
 from sfumato.jobs._release_folder import INDEX, Names, released_stem, require_outside, write_index
 from sfumato.media import MediaError, readable_size
 from sfumato.privacy import control_character
@@ -204,7 +204,7 @@ class _Job:
         )
         progress(standing)
         settings = {**self.settings, **self.aside, **(more or {})}
-        places: dict[int, Place] = {}
+        places: dict[int, AttemptFolder] = {}
 
         def task(position: int, attempt: int) -> tuple[Any, ...]:
             """An attempt at an item, in a place of its own; an earlier one has lost its own."""
@@ -213,7 +213,7 @@ class _Job:
             item = items[todo[position]]
             root = self.staging / f"{todo[position]}-{attempt}-{secrets.token_hex(4)}"
             root.mkdir(mode=0o700)
-            places[position] = place = Place(root, root / item.folder / self._name(item))
+            places[position] = place = AttemptFolder(root, root / item.folder / self._name(item))
             seen = _seen(item.source) if self.engine.remote else None
             return self.work, item.source, place.target, place.root, settings, seen
 
