@@ -67,6 +67,7 @@ TABLES: dict[str, Table] = {
     "pose": Table("pose.run", "Pose estimation: every method, epsilon and clip norm.", 180, 2, ("lsp",)),
     "protect-blur": Table("protect.blur", "Face blur beside deface, on a clip of yours.", 5, 0.4, alone=True),
     "protect-dprp": Table("protect.dprp", "Video-DPRP as published and ours: seconds and memory.", 10, 0.4),
+    "scale": Table("scale.run", "What a folder job of a million items costs its driver; engines.", 15, 0.2),
     "speed": Table("speed.run", "What a private step costs, beside plain SGD and Opacus.", 8, 0.6),
     "strength": Table("strength.run", "How much of a known epsilon the audits certify.", 1, 0.1,
                       quick=("seeds=1",)),

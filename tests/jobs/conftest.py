@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,3 +42,21 @@ def cluster() -> Iterator[Any]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _ledger_fixtures() -> Any:
+    place = HERE.parent / "ledger" / "conftest.py"
+    spec = importlib.util.spec_from_file_location("ledger_conftest", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+postgres_server = _ledger_fixtures().postgres_server
+
+
+@pytest.fixture
+def postgres_address(postgres_server: str) -> str:
+    return postgres_server

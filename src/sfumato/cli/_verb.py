@@ -39,6 +39,9 @@ SHARED: dict[str, Any] = {
         help="Where a folder is worked on: local, ray, or ray://HOST:10001.",
         rich_help_panel=EXPERT,
     ),
+    "device": typer.Option(
+        None, help="auto, cpu, cuda, cuda:N or mps (cpu).", rich_help_panel=EXPERT
+    ),
     "seed": typer.Option(
         None, help="For tests only: the result is not private.", rich_help_panel=EXPERT
     ),

@@ -66,7 +66,10 @@ class AttemptFolder:
         return self.target.relative_to(self.root).as_posix()
 
     def remove(self) -> None:
-        shutil.rmtree(self.root, ignore_errors=True)
+        try:
+            self.root.rmdir()  # most have been emptied by the release
+        except OSError:
+            shutil.rmtree(self.root, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

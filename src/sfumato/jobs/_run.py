@@ -212,7 +212,6 @@ class _Job:
                 places[position].remove()
             item = items[todo[position]]
             root = self.staging / f"{todo[position]}-{attempt}-{secrets.token_hex(4)}"
-            root.mkdir(mode=0o700)
             places[position] = place = AttemptFolder(root, root / item.folder / self._name(item))
             seen = _seen(item.source) if self.engine.remote else None
             return self.work, item.source, place.target, place.root, settings, seen
@@ -350,11 +349,13 @@ def _perform(
     seen: tuple[int, int] | None,
 ) -> tuple[str, dict[str, str], Any]:
     """In a worker: do one item in its own staging folder and say what was written."""
-    if not root.is_dir():
-        # the driver has given this attempt up, or another folder is mounted here
+    try:
+        root.mkdir(mode=0o700)
+    except OSError:
+        # the driver has ended, or another folder is mounted here
         raise MediaError(
-            "Expected the staging folder of this attempt, found none: nothing was read."
-        )
+            "Expected the staging folder of this job, found none: nothing was read."
+        ) from None
     if seen is not None and _seen(source) != seen:
         raise MediaError(
             "Expected the source as the driver sees it, this node sees another one: mount the same "

@@ -165,6 +165,8 @@ class TrainConfig(Settings):
     speed: SpeedConfig = SpeedConfig()
     shared_records: Literal["refuse", "drop"] = "refuse"
     operator_log: Path | None = None
+    # where it trains: auto, cpu, cuda, cuda:N, mps; the card says what was used
+    device: str = "cpu"
     # the loss on private records: nowhere, on the progress bar, or there and in TensorBoard's files
     private_loss: Literal["hidden", "shown", "logged"] = "hidden"
     seed: Seed | None = None

@@ -32,6 +32,7 @@ from sfumato.learn.engine._speed import Speed
 from sfumato.learn.engine._streams import Streams
 from sfumato.learn.engine._unwritten import unwritten
 from sfumato.learn.engine._validate import check_layers, check_precision, trainable
+from sfumato.models import device_of
 from sfumato.privacy import Randomness
 
 # What must stay with the operator: realised batch size, norms (R4).
@@ -103,20 +104,21 @@ class StepEngine:
         plan, team = self._plan, self._team
         parameters = trainable(self._model)
         drawn = self._draw()
-        gradient = torch.zeros(sum(p.numel() for p in parameters.values()))
-        variance = torch.zeros(()).expand(gradient.shape)
+        device = device_of(self._model)
+        gradient = torch.zeros(sum(p.numel() for p in parameters.values()), device=device)
+        variance = torch.zeros((), device=device).expand(gradient.shape)
         public_loss = None
         if plan.epsilon > 0:
             if self._tell_loss is not None:
                 self._tell_loss(self._private_loss(drawn))
             gradient = team.add_up(flatten(self._clipped(team.share(drawn))))
             if plan.is_private and team.is_rank_zero:
-                noise = self._noise.draw(gradient.numel())
+                # drawn from the keystream by the CPU, whatever the device (R15)
+                noise = self._noise.draw(gradient.numel()).to(device)
                 gradient = gradient.add_(noise, alpha=plan.noise_deviation)
             gradient = gradient.div_(plan.divisor)
-            variance = torch.tensor((plan.noise_deviation / plan.divisor) ** 2).expand(
-                gradient.shape
-            )
+            spread = (plan.noise_deviation / plan.divisor) ** 2
+            variance = torch.tensor(spread, device=device).expand(gradient.shape)
             team.follow([gradient])
             if plan.projector is not None:
                 projector = self._current_projector()
@@ -200,7 +202,8 @@ class StepEngine:
         own = team.share(drawn)
         rows = self._streams.public(own) if len(own) else None
         parameters = trainable(self._model)
-        total, loss = torch.zeros(sum(p.numel() for p in parameters.values())), 0.0
+        size = sum(p.numel() for p in parameters.values())
+        total, loss = torch.zeros(size, device=device_of(self._model)), 0.0
         if rows is not None:
             loss, mean = mean_loss_and_gradient(self._model, self._loss, rows, self._speed)
             share = rows.records / max(1, len(drawn))

@@ -17,6 +17,7 @@ from sfumato.learn.engine._routes import Rows
 from sfumato.learn.engine._trunk import TrunkCache
 from sfumato.learn.views._prepare import Preparation
 from sfumato.learn.views._public_view import is_blank, stack
+from sfumato.models import device_of
 
 
 class Streams:
@@ -107,9 +108,10 @@ class Streams:
         if not seen:
             return None
         clips = self._plan.clips
-        x: Any = stack(seen)
-        y = torch.from_numpy(np.stack([np.asarray(label) for label in labels]))
+        device = device_of(self._model)
+        x: Any = tree.tree_map(lambda t: t.to(device), stack(seen))
+        y = torch.from_numpy(np.stack([np.asarray(label) for label in labels])).to(device)
         if clips > 1:
             x = tree.tree_map(lambda t: t.flatten(0, 1), x)
             y = y.repeat_interleave(clips, 0)
-        return Rows(x, y, torch.full((len(seen), clips), 1.0 / clips))
+        return Rows(x, y, torch.full((len(seen), clips), 1.0 / clips, device=device))
