@@ -91,8 +91,8 @@ class RayCluster:
             name = self._name(node)
             try:
                 read, written, version, failure = ray.get(reference)
-            except ray.exceptions.RayError as error:
-                read, written, version, failure = "", "", "", f"it was lost ({_kind(error)})"
+            except ray.exceptions.RayError:
+                continue  # it has gone meanwhile, and takes no items either
             if failure:
                 raise SfumatoError(
                     f"Expected node {name} to be ready for work, it is not: {failure}"
@@ -108,6 +108,8 @@ class RayCluster:
                     "install the same version everywhere."
                 )
             self._tally(node["NodeID"], name)
+        if not self._tallies:
+            raise self._no_room(needs)
 
     def run(
         self,

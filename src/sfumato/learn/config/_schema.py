@@ -144,6 +144,7 @@ class SpeedConfig(Settings):
     memory: Annotated[int, Field(ge=1, le=1 << 50)] = 1 << 30
     micro_batch: Count | None = None
     trunk_cache: bool = True
+    read_ahead: Annotated[int, Field(ge=0, le=64)] = 2
     keep_cache: bool = False
 
 

@@ -91,6 +91,7 @@ class StepEngine:
         self._public = PublicSampler(plan.batch, records, randomness)
         self._noise = GaussianNoise(randomness)
         self._projector: Projector | None = None
+        self._coming: Indices | None = None
         self._taken = self._next_check = self._largest_checked = 0
         check_layers(model)
         check_precision(trainable(model))
@@ -133,7 +134,21 @@ class StepEngine:
         )
 
     def _draw(self) -> Indices:
-        """Rank 0's sample, known to every rank and to nobody else."""
+        """Rank 0's sample, known to every rank and to nobody else.
+
+        Where records are read ahead, the sample of the next step is drawn now: one sampler draws one
+        sample a step, in the same order, so that nothing changes but when they are read.
+        """
+        drawn = self._coming if self._coming is not None else self._sample()
+        if self._streams.reads_ahead and self._taken + 1 < self._plan.steps:
+            self._coming = self._sample()
+            for unit in self._team.share(self._coming):
+                self._streams.expect(self._units[int(unit)])
+        else:
+            self._coming = None
+        return drawn
+
+    def _sample(self) -> Indices:
         return self._team.agree(self._private.draw() if self._team.is_rank_zero else None)
 
     def _clipped(self, drawn: Indices) -> Sums:

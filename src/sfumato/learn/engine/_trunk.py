@@ -88,6 +88,11 @@ class TrunkCache:
             return tuple(part.to(device) for part in features)
         return features.to(device)
 
+    def holds(self, index: int) -> bool:
+        """Whether no view that was asked for so far needs the record again."""
+        shelves = self._files.values()
+        return bool(shelves) and all(s is not None and s.trusted[index] for s in shelves)
+
     def own_names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """The model's names for the tail's parameters."""
         return {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
