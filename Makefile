@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test lint unit portable bench mutants docs site clean
+.PHONY: demo test lint unit test-cluster portable bench mutants docs site clean
 
 demo: $(STAMP)demo
 	$(BIN)/sfumato demo
@@ -23,6 +23,10 @@ lint: $(STAMP)dev
 # Processes, not threads: each worker keeps to one thread so that two of them share two cores.
 unit: $(STAMP)dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $${SFUMATO_TEST_WORKERS:-2} --dist loadfile
+
+# A real Ray cluster of three nodes on this machine, whose workers, nodes and drivers are killed.
+test-cluster: $(STAMP)dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m cluster tests/jobs
 
 # The tests on other CPUs, in other orders, as another user, elsewhere (docs/testing.md); some of it:
 # make portable ONLY="sse order-7" TESTS="tests/privacy tests/learn"

@@ -39,7 +39,7 @@ class Table:
 
 
 TABLES: dict[str, Table] = {
-    "all": Table("harness.all_tables", "Every table in order, each in a process of its own.", 1126, 20),
+    "all": Table("harness.all_tables", "Every table in order, each in a process of its own.", 1141, 20),
     "accounting": Table("accounting.run", "What the papers claim, and what is true.", 3, 0.1),
     "accounting-speed": Table("accounting.speed", "Calibration of noise beside dp_accounting.", 9, 1.3),
     "attacks": Table("attacks.run", "How every protection fares against every attack.", 60, 1.1,
@@ -67,6 +67,7 @@ TABLES: dict[str, Table] = {
     "pose": Table("pose.run", "Pose estimation: every method, epsilon and clip norm.", 180, 2, ("lsp",)),
     "protect-blur": Table("protect.blur", "Face blur beside deface, on a clip of yours.", 5, 0.4, alone=True),
     "protect-dprp": Table("protect.dprp", "Video-DPRP as published and ours: seconds and memory.", 10, 0.4),
+    "scale": Table("scale.run", "What a folder job of a million items costs its driver; engines.", 15, 0.2),
     "speed": Table("speed.run", "What a private step costs, beside plain SGD and Opacus.", 8, 0.6),
     "strength": Table("strength.run", "How much of a known epsilon the audits certify.", 1, 0.1,
                       quick=("seeds=1",)),

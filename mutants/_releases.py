@@ -702,9 +702,7 @@ MUTANTS += (
         (
             Patch(
                 "jobs/_manifest.py",
-                "        self._read_line(lines[0])\n"
-                "        if not self.run:\n"
-                "            raise self._unreadable()\n",
+                "                if not self.run:\n                    raise self._unreadable()\n",
                 "",
             ),
         ),
@@ -740,7 +738,7 @@ MUTANTS += (
     Mutant(
         "199",
         "what a folder job does not take is not named",
-        (Patch("jobs/_run.py", "    outcomes += [\n", "    _ = [\n"),),
+        (Patch("jobs/_run.py", "        outcomes.beyond += [\n", "        _ = [\n"),),
         (f"{_JOBS}::test_everything_in_a_folder_is_done_failed_or_named",),
     ),
     Mutant(
@@ -852,8 +850,8 @@ MUTANTS += (
         "a copy in another container is paid for again by every run",
         (
             Patch(
-                "jobs/_run.py",
-                "                self.manifest.note_content(digest, entry.content)\n",
+                "jobs/_publish.py",
+                "                job.manifest.note_content(entry.digest, entry.content)\n",
                 "                pass\n",
             ),
         ),

@@ -20,7 +20,7 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 SYSTEMS = {
     "Linux x86-64": (("linux", "x86_64"), [f"manylinux_2_{n}_x86_64" for n in range(5, 36)]),
     "Linux arm64": (("linux", "aarch64"), [f"manylinux_2_{n}_aarch64" for n in range(17, 36)]),
@@ -46,15 +46,22 @@ def applies(need: Requirement, system: tuple[str, str], python: str) -> bool:
     return need.marker.evaluate({**default_environment(), **here})
 
 
-def available(need: Requirement, platforms: list[str], python: str) -> bool:
-    plain = f"{need.name}{need.specifier}"
+def lacking(needs: list[Requirement], platforms: list[str], python: str) -> list[str]:
+    """Those without a wheel: all are asked for together, and one by one only if that fails."""
+    if available(needs, platforms, python):
+        return []
+    return [need.name for need in needs if not available([need], platforms, python)]
+
+
+def available(needs: list[Requirement], platforms: list[str], python: str) -> bool:
+    plain = [f"{need.name}{need.specifier}" for need in needs]
     with tempfile.TemporaryDirectory() as nowhere:
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--no-deps",
                    "--ignore-installed", "--only-binary=:all:", "--target", nowhere,
                    "--constraint", str(ROOT / "constraints.txt"), "--python-version", python]  # fmt: skip
         for platform in platforms:
             command += ["--platform", platform]
-        return subprocess.run([*command, plain], capture_output=True, check=False).returncode == 0
+        return subprocess.run([*command, *plain], capture_output=True, check=False).returncode == 0
 
 
 def main() -> int:
@@ -66,9 +73,9 @@ def main() -> int:
     for name, (system, platforms) in SYSTEMS.items():
         for python in given.python:
             asked = [need for need in needs if applies(need, system, python)]
-            lacking = [need.name for need in asked if not available(need, platforms, python)]
-            missing += len(lacking)
-            said = f"no wheel of {', '.join(lacking)}" if lacking else "every wheel is there"
+            absent = lacking(asked, platforms, python)
+            missing += len(absent)
+            said = f"no wheel of {', '.join(absent)}" if absent else "every wheel is there"
             print(f"{name}, Python {python}: {len(asked)} asked for, {said}", flush=True)
     return 1 if missing else 0
 

@@ -10,10 +10,8 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +37,7 @@ from sfumato.audit.attack import action_protocols, infer, views_of, visual_attac
 from sfumato.audit.measure import ClassifierScores, Psnr, Ssim
 from sfumato.errors import SfumatoError
 from sfumato.files import write_json
+from sfumato.jobs import choose_engine, run_all
 from sfumato.settings import Count
 from sfumato.store import cache_folder
 
@@ -128,9 +127,11 @@ def run(
     only: str | None = None,
     keep: str | None = None,
     jobs: Count = 2,
+    engine: str = "local",
 ) -> dict[str, Any]:
     """Every attack on every protection, and on real people in ``data``. ``only`` names rows by their beginnings, with semicolons
-    between them; ``keep`` is the folder of what is done; ``jobs`` processes share the rows."""
+    between them; ``keep`` is the folder of what is done; ``jobs`` processes share the rows, or the nodes of an ``engine``
+    (ray), which all see ``keep``."""
     staging = QUICK if quick else STAGING
     wanted = None if only is None else [each.strip() for each in only.split(";")]
     first = QUICK_WAYS if quick else tuple(WAYS)
@@ -147,8 +148,10 @@ def run(
     rows = [RAW, *ways]
     tasks = [(str(folder), way) for way in rows if not _finished(folder, way)]
     if jobs > 1 and len(tasks) > 1:
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            list(pool.map(_row, tasks))
+        rows_done = run_all(choose_engine(engine, jobs), _row, [(task,) for task in tasks])
+        for failed in rows_done:
+            if isinstance(failed, SfumatoError):
+                raise failed
     else:
         for task in tasks:
             _row(task)

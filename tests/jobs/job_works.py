@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 from pathlib import Path
@@ -33,3 +34,14 @@ def copy_reversed(source: Path, target: Path, settings: dict[str, Any]) -> dict[
     target.write_bytes(data[::-1])
     target.with_name(target.name + ".card.json").write_text("{}")
     return {"bytes": len(data), "settings": settings.get("level", 0)}
+
+
+def draw_slowly(source: Path, target: Path, settings: dict[str, Any]) -> dict[str, str]:
+    """A draw of noise that takes a while; whoever wants to kill its process finds the number there."""
+    own = Path(settings["workers"]) / str(os.getpid())
+    own.write_text(source.name)
+    noise = hashlib.pbkdf2_hmac("sha256", os.urandom(8), b"salt", settings["rounds"])
+    target.write_bytes(source.read_bytes() + b":" + noise)
+    target.with_name(target.name + ".card.json").write_text("{}")
+    own.unlink(missing_ok=True)
+    return {"drawn": noise.hex()}

@@ -18,8 +18,7 @@ from job_works import copy_reversed
 
 from sfumato.errors import SfumatoError
 from sfumato.files import sha256
-from sfumato.jobs import Item, JobReport, Standing, dataset_items, run_job
-from sfumato.jobs._run import Start
+from sfumato.jobs import Item, JobReport, Standing, Start, dataset_items, run_job
 from sfumato.media import MediaError
 from sfumato.progress import ProgressStep, listening
 

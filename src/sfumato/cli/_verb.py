@@ -34,6 +34,14 @@ SHARED: dict[str, Any] = {
     "offline": typer.Option(
         False, "--offline", help="Download nothing; fail if a model is not there."
     ),
+    "engine": typer.Option(
+        "local",
+        help="Where a folder is worked on: local, ray, or ray://HOST:10001.",
+        rich_help_panel=EXPERT,
+    ),
+    "device": typer.Option(
+        None, help="auto, cpu, cuda, cuda:N or mps (cpu).", rich_help_panel=EXPERT
+    ),
     "seed": typer.Option(
         None, help="For tests only: the result is not private.", rich_help_panel=EXPERT
     ),

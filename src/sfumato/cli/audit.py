@@ -144,17 +144,23 @@ def leaks(
     ),
     every: int = typer.Option(1, min=1, help="Look at every n-th frame."),
     *,
+    engine: str,
     out: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
     """Is anybody still found in OUTPUT? One verdict a clip; exit code 1 if anybody is."""
     from sfumato.audit import audit_leaks
+    from sfumato.jobs import choose_engine
 
     folder = output if output.is_dir() else None
     pairs = _paired_files(output, originals)
     with progress_bar(hidden=as_json):
-        found = audit_leaks(output, pairs, out=out, faces_only=faces_only, every=every, force=force)
+        # one process looks at one clip after the other, with one pair of detectors
+        chosen = None if engine == "local" else choose_engine(engine)
+        found = audit_leaks(
+            output, pairs, out=out, faces_only=faces_only, every=every, force=force, engine=chosen
+        )
     report, verdicts, unseen = found.report, found.verdicts, found.unseen
     written = f"looked; written to {shown_path(found.measures)}."
     if found.sheet is not None:

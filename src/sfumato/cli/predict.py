@@ -36,6 +36,7 @@ def predict(
         "picture", help="picture, or black: skeletons alone, without the recording's pixels."
     ),
     *,
+    device: str | None,
     offline: bool,
     force: bool,
     as_json: bool,
@@ -59,16 +60,23 @@ def predict(
     if target.exists() and target.samefile(source):
         raise SfumatoError("Expected another file for the output, got the input itself.")
     promise = _promise(model)
-    artist = _Artist(read_skeleton_finder(model), people, on == "black", offline)
+    finder = read_skeleton_finder(model, device or "cpu")
+    artist = _Artist(finder, people, on == "black", offline)
     draw = _one_picture if pictures[0] else _whole_video
     with progress_bar(hidden=as_json):
         frames, found, empty = draw(source, target, artist, force)
     emit(
         as_json,
-        {"frames": frames, "people": found, "frames_without_people": empty, "model": promise},
+        {
+            "frames": frames,
+            "people": found,
+            "frames_without_people": empty,
+            "model": promise,
+            "device": finder.device,
+        },
         *ending(
             f"{found} {'person' if found == 1 else 'people'} in {frames} "
-            f"{'picture' if frames == 1 else 'pictures'}, nobody in {empty}; wrote {target}.",
+            f"{'picture' if frames == 1 else 'pictures'}, nobody in {empty}; on {finder.device}; wrote {target}.",
             "skeletons alone were drawn, and they still tell how people move."
             if on == "black"
             else "the output shows what the input shows; the model's promise is about its training, "

@@ -189,6 +189,7 @@ def protect(
     purpose: str | None,
     operator: str | None,
     acknowledge_no_guarantee: bool,
+    engine: str,
     seed: int | None,
     force: bool,
     dry_run: bool,
@@ -216,7 +217,8 @@ def protect(
         _attributes(
             source, target, method, private, useful, donors_are, donors, donors_from, fit_on, state,
             settings=_settings(settings or [], epsilon=epsilon), seed=seed, force=force,
-            misplaced=any(each is not None for each in beside) or keep_audio or keep_names,
+            misplaced=any(each is not None for each in beside) or keep_audio or keep_names
+            or engine != "local",
             spend=spend, dry=dry_run, as_json=as_json,
         )  # fmt: skip
         return
@@ -261,6 +263,7 @@ def protect(
         tolerant=tolerant,
         names="keep" if keep_names else "random",
         workers=workers,
+        engine=engine,
         force=force,
         exports=releases.ReviewExports(preview, export_boxes, export_masks, review),
         pairs=None

@@ -39,12 +39,14 @@ def make(
     ),
     seed: int = typer.Option(0, help="The same seed gives the same recordings."),
     *,
+    engine: str,
     dry_run: bool,
     force: bool,
     as_json: bool,
 ) -> None:
     """Write a data set: split/action/clip.mkv, its truth beside it, and metadata.jsonl."""
     from sfumato import stage
+    from sfumato.jobs import choose_engine
 
     width, height = stage.parse_size(size)
     chosen = tuple(actions.split(",")) if actions else stage.Staging().actions
@@ -62,7 +64,8 @@ def make(
         return
     with progress_bar(hidden=as_json):
         moves = [each for path in motion for each in stage.performances(path)]
-        stage.write(target, plan, performances=moves, force=force)
+        elsewhere = None if engine == "local" else choose_engine(engine)
+        stage.write(target, plan, performances=moves, force=force, engine=elsewhere)
     last = ending(
         f"wrote {words} to {target}.",
         "nobody: the people are synthetic.",

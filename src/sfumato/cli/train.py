@@ -47,6 +47,7 @@ def train(
     purpose: str | None,
     operator: str | None,
     acknowledge_no_guarantee: bool,
+    device: str | None,
     dry_run: bool,
     force: bool,
     as_json: bool,
@@ -66,6 +67,8 @@ def train(
     changes = list(changes or [])
     if show_private_loss:
         changes.append("private_loss=shown")
+    if device is not None:
+        changes.append(f"device={device}")
     if as_published:
         changes.append("privacy.as_published=true")
     job = make_job(read_config(config, changes))

@@ -36,6 +36,7 @@ from sfumato.data._privacy_attributes import (
     vispr,
 )
 from sfumato.data._problems import Problems
+from sfumato.data._read_ahead import ReadAhead
 from sfumato.data._records import ArrayRecords, Record, Records, RecordsError, Subset
 from sfumato.data._registry import (
     DATASETS,
@@ -75,6 +76,7 @@ __all__ = [
     "PoseRecords",
     "PrivacyAnnotations",
     "Problems",
+    "ReadAhead",
     "Record",
     "Records",
     "RecordsError",

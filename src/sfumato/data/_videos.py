@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sfumato.data._problems import Problems, existing_folder, some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.errors import reading
-from sfumato.media import open_sequence, open_video, read_frames
+from sfumato.media import VideoReader, open_sequence, open_video, read_frames
 
 VIDEO_SUFFIXES = frozenset({".avi", ".mp4", ".mkv", ".mov", ".webm", ".mpg", ".mpeg", ".m4v"})
 # what the avatar method writes beside a video: the exact public mask and its pixels without loss
@@ -69,6 +69,9 @@ class VideoItem:
 
 class VideoRecords(IterableRecords):
     """Records of videos; ``problems`` says what the list had that could not be used."""
+
+    # a record costs a decoding: whoever knows which come next may read them ahead
+    read_slowly = True
 
     def __init__(
         self,
@@ -165,23 +168,24 @@ def sampled_frames(
     """The chosen frames (T, H, W, 3) and their indices; memory holds the chosen frames alone."""
     if sampling is None:
         return read_frames(path, tolerant=tolerant), None
-    count = _count(path, tolerant)
-    places = sampling.places(count)
-    wanted = dict.fromkeys(places.tolist())
-    kept: dict[int, npt.NDArray[np.uint8]] = {}
     with open_video(path, tolerant=tolerant) as video:
-        for index, frame in enumerate(video):
-            if index in wanted:
-                kept[index] = frame.image
-            if len(kept) == len(wanted):
-                break
+        guess = video.info.expected_frames or 0
+        kept, count = _kept(video, sampling.places(guess) if guess else ())
+    places = sampling.places(count)
+    if any(place not in kept for place in places.tolist()):
+        # headers lie (cut-off files, bad metadata): now that the frames are counted, once more
+        with open_video(path, tolerant=tolerant) as video:
+            kept, _ = _kept(video, places)
     return np.stack([kept[place] for place in places.tolist()]), places
 
 
-def _count(path: str | os.PathLike[str], tolerant: bool) -> int:
-    # Headers lie (cut-off files, bad metadata), so frames are counted by decoding them.
-    with open_video(path, tolerant=tolerant) as video:
-        return sum(1 for _ in video)
+def _kept(video: VideoReader, places: Iterable[int]) -> tuple[dict[int, Any], int]:
+    """The pictures at ``places``, and how many there are in all."""
+    wanted, kept, count = {int(place) for place in places}, {}, 0
+    for count, frame in enumerate(video, start=1):
+        if count - 1 in wanted:
+            kept[count - 1] = frame.image
+    return kept, count
 
 
 @reading("a mask that belongs to its video", RecordsError)

@@ -5,15 +5,19 @@ counts as finished is then judged by the files themselves: a crash at any point 
 an item or something that is seen to be incomplete. The first line holds the random id of the run,
 under which a ledger reserves (R20). The manifest names inputs and their digests, so it is for the
 owner only (mode 0600) and never lies in the release (R14).
+
+In memory there is only where each item's last line begins: a job may have millions of items.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -53,6 +57,9 @@ class Published:
                 return "changed"
         return "missing" if missing or not self.outputs else "whole"
 
+    def to_json(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     @property
     def content(self) -> str | None:
         """The digest of the decoded recording, where the work gave one."""
@@ -74,7 +81,7 @@ def names_of(release: Path) -> dict[str, str]:
         )
     manifest = Manifest(path)
     manifest.read()
-    return dict(sorted((item.main, item.source) for item in manifest.items.values()))
+    return dict(sorted((item.main, item.source) for item in manifest.published()))
 
 
 def note_rewritten(release: Path, paths: Iterable[Path]) -> None:
@@ -87,10 +94,10 @@ def note_rewritten(release: Path, paths: Iterable[Path]) -> None:
         return
     names = {os.path.relpath(path, release).replace(os.sep, "/"): path for path in paths}
     with Manifest(record) as manifest:
-        for item in list(manifest.items.values()):
+        for item in list(manifest.published()):
             changed = {name: sha256(names[name]) for name in item.outputs if name in names}
             if changed:
-                manifest.add(replace(item, outputs=item.outputs | changed))
+                manifest.add([replace(item, outputs=item.outputs | changed)])
 
 
 class Manifest:
@@ -101,9 +108,11 @@ class Manifest:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.items: dict[str, Published] = {}
-        self._by_digest: dict[str, str] = {}
+        self._lines: dict[int, int] = {}  # of a source, the beginning of its line
+        self._by_digest: dict[int, int] = {}
         self._contents: dict[str, str] = {}
+        self._file: int | None = None
+        self._end = 0
         self.run = ""
         self.kept: Any = None
         self.closed = False
@@ -122,13 +131,13 @@ class Manifest:
             self._load()
             for_owner_only(self._file)
         except BlockingIOError:
-            os.close(self._file)
+            self._close()
             raise MediaError(
                 "Expected one job at a time for this output folder, another one is running: "
                 "wait for it or choose another folder."
             ) from None
         except BaseException:
-            os.close(self._file)
+            self._close()
             raise
         return self
 
@@ -138,22 +147,41 @@ class Manifest:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._file)
+        self._close()
 
-    def add(self, item: Published) -> None:
-        """Record an item, durably, before its outputs are moved."""
-        self._append({"item": asdict(item)})
-        self._remember(item)
+    def _close(self) -> None:
+        assert self._file is not None
+        os.close(self._file)
+        self._file = None
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def get(self, source: str) -> Published | None:
+        """What was published of a source."""
+        place = self._lines.get(_short(source))
+        return None if place is None else self._at(place)
+
+    def published(self) -> Iterator[Published]:
+        """Everything that was published, read from the file as it is asked for."""
+        return map(self._at, list(self._lines.values()))
+
+    def add(self, items: Sequence[Published]) -> None:
+        """Record items, durably and by one write, before any of their outputs is moved."""
+        places = self._append(*({"item": item.to_json()} for item in items))
+        for item, place in zip(items, places, strict=True):
+            self._remember(item, place)
 
     def withdraw(self, source: str) -> None:
         """Take back an item whose output could not be moved: nobody has seen it."""
         self._append({"withdrawn": source})
-        del self.items[source]
+        del self._lines[_short(source)]
 
     def twin(self, source: str, digest: str, content: str | None) -> Published | None:
         """An item published from another source with the same bytes or the same decoded content."""
         for known in (digest, self._contents.get(digest), content):
-            other = self.items.get(self._by_digest.get(known or "", ""))
+            place = self._by_digest.get(_short(known or ""))
+            other = None if place is None else self.get(self._at(place).source)
             if (
                 other is not None
                 and other.source != source
@@ -168,11 +196,11 @@ class Manifest:
             self._append({"content": content, "digest": digest})
             self._contents[digest] = content
 
-    def _remember(self, item: Published) -> None:
-        self.items[item.source] = item
+    def _remember(self, item: Published, place: int) -> None:
+        self._lines[_short(item.source)] = place
         for digest in (item.digest, item.content):
             if digest:
-                self._by_digest[digest] = item.source
+                self._by_digest[_short(digest)] = place
 
     def close_run(self) -> None:
         """Record that everything of this run was let go and its reservation committed."""
@@ -191,36 +219,50 @@ class Manifest:
         self._append({"sfumato": _KIND, "version": _VERSION, "run": run})
         self.run, self.kept, self.closed = run, None, False
 
-    def _append(self, line: dict[str, Any]) -> None:
-        text = json.dumps(line, sort_keys=True, allow_nan=False) + "\n"
-        data = text.encode()
-        while data:
-            data = data[os.write(self._file, data) :]
-        os.fsync(self._file)
+    def _append(self, *lines: dict[str, Any]) -> list[int]:
+        """Write lines and wait until they are on the disk; where each begins."""
+        assert self._file is not None
+        texts = [_text(line) for line in lines]
+        places = [self._end + each for each in accumulate(map(len, texts), initial=0)]
+        data = b"".join(texts)
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+            os.fsync(self._file)
+        except OSError:  # half a line would join the next one
+            os.ftruncate(self._file, self._end)
+            raise
+        self._end = places.pop()
+        return places
 
     def _load(self) -> None:
-        whole = self.read()
-        if not whole:
+        assert self._file is not None
+        self._end = self.read()
+        if not self._end:
             self.begin_run()
         else:
             # after a stop in the middle of a write: that item was not moved yet
-            os.ftruncate(self._file, whole)
+            os.ftruncate(self._file, self._end)
 
     def read(self) -> int:
         """Take in what is written, without a lock and without a change; the bytes of whole lines."""
-        lines = self.path.read_bytes().splitlines(keepends=True)
-        if not lines:
-            return 0
-        self._read_line(lines[0])
-        if not self.run:
-            raise self._unreadable()
-        if not lines[-1].endswith(b"\n"):
-            lines.pop()
-        for line in lines[1:]:
-            self._read_line(line)
-        return sum(map(len, lines))
+        whole = 0
+        with open(self.path, "rb") as lines:
+            for line in lines:
+                if whole and not line.endswith(b"\n"):
+                    break
+                self._read_line(line, whole)
+                if not self.run:
+                    raise self._unreadable()
+                whole += len(line)
+        return whole
 
-    def _read_line(self, text: bytes) -> None:
+    def _at(self, place: int) -> Published:
+        with open(self.path, "rb") as lines:
+            lines.seek(place)
+            return Published(**json.loads(lines.readline())["item"])
+
+    def _read_line(self, text: bytes, place: int) -> None:
         try:
             match json.loads(text):
                 case {"sfumato": kind, "version": version, "run": str(run)}:
@@ -230,9 +272,9 @@ class Manifest:
                 case {"kept": note} if self.run:
                     self.kept = note
                 case {"item": dict(entry)} if self.run:
-                    self._remember(Published(**entry))
+                    self._remember(Published(**entry), place)
                 case {"withdrawn": str(source)} if self.run:
-                    del self.items[source]
+                    del self._lines[_short(source)]
                 case {"content": str(content), "digest": str(digest)} if self.run:
                     self._contents[digest] = content
                 case {"closed": str(run)} if run == self.run:
@@ -248,3 +290,13 @@ class Manifest:
             "something else at its place, which was left as it is: move it away, or choose another "
             "output folder."
         )
+
+
+def _text(line: dict[str, Any]) -> bytes:
+    return json.dumps(line, sort_keys=True, allow_nan=False).encode() + b"\n"
+
+
+def _short(text: str) -> int:
+    """Sixteen bytes that stand for a path or a digest: two of them are never the same by chance."""
+    whole = hashlib.blake2b(os.fsencode(text), digest_size=16).digest()
+    return int.from_bytes(whole, "little")

@@ -1,59 +1,44 @@
-"""Folder jobs: many files, several processes, resumable, honest about what failed."""
+"""Folder jobs: many files, on any engine, resumable, honest about what failed.
+
+This process is the driver: it alone writes the manifest, enters the guard and publishes
+(``_publish.py``). Workers write into a place of their own and answer.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import secrets
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from sfumato import __version__
 from sfumato.errors import SfumatoError
 from sfumato.files import OutputExistsError, sha256, staging_folder
-from sfumato.jobs._items import Item, JobReport, Outcome, Standing, collect_items
-from sfumato.jobs._manifest import Manifest, Published, name_list
-from sfumato.jobs._pool import Answer, run_tasks
-from sfumato.jobs._release_folder import (
-    INDEX,
-    Names,
-    level_time,
-    released_stem,
-    require_outside,
-    write_index,
+from sfumato.jobs._engine import Engine, Needs
+from sfumato.jobs._items import (
+    Item,
+    JobReport,
+    Outcome,
+    Outcomes,
+    Standing,
+    State,
+    collect_items,
 )
+from sfumato.jobs._manifest import Manifest, name_list
+from sfumato.jobs._processes import Processes
+from sfumato.jobs._publish import AttemptFolder, Guard, Publisher, Start, move
+from sfumato.jobs._release_folder import INDEX, Names, released_stem, require_outside, write_index
 from sfumato.media import MediaError, readable_size
 from sfumato.privacy import control_character
 from sfumato.progress import tell
 
 Work = Callable[[Path, Path, dict[str, Any]], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What a guard hears before any work is done: the run's random id and all its sources.
-
-    ``kept`` is the JSON that the guard gave to ``keep`` when this run began, None at its beginning.
-    """
-
-    run: str
-    sources: tuple[Path, ...]
-    kept: Any
-    keep: Callable[[Any], None]
-
-
-class Guard(Protocol):
-    """Entered before any work of a run; ``check`` raises unless a result may be published.
-
-    What it is entered as goes to the work beside the settings; it does not make them others.
-    """
-
-    def __call__(self, start: Start) -> AbstractContextManager[Mapping[str, Any] | None]: ...
-
-    def check(self, result: Any) -> None: ...
 
 
 def run_job(
@@ -73,6 +58,10 @@ def run_job(
     timeout: float | None = None,
     progress: Callable[[Standing], None] | None = None,
     aside: dict[str, Any] | None = None,
+    engine: Engine | None = None,
+    needs: Needs = Needs(),  # noqa: B008 - frozen
+    warm: Callable[[], Any] | None = None,
+    repeatable: bool = False,
 ) -> JobReport:
     """Run ``work(source, target, settings)`` on every source, in processes, into ``out_dir``.
 
@@ -89,6 +78,10 @@ def run_job(
     that the work returned, is left out. ``guard`` is entered before any work and left once nothing
     failed (a ledger's reservation). Under it an item is published once and for all: one whose output
     is gone fails, because making it again would be a second release (R20).
+
+    ``engine`` does the work (else ``workers`` processes of this machine). A cluster gives each item
+    what it ``needs`` and calls ``warm`` once a node beforehand. ``repeatable`` work, which draws no
+    noise, is done again where a worker was lost; other work fails then, and the next run does it.
     """
     release = Path(out_dir)
     record = Path(manifest) if manifest else name_list(release)
@@ -96,28 +89,27 @@ def run_job(
     items, others = collect_items(sources, release, keep_names=names == "keep")
     job = _Job(release, settings, names, suffix, force=force, resume=resume, work=work, guard=guard)
     job.aside = aside or {}
+    job.engine = engine or Processes(workers)
+    job.needs, job.repeatable = needs, repeatable
     job.require_names(items)
     with Manifest(record) as job.manifest:
         job.finish_interrupted()
         with staging_folder(release) as job.staging:
+            job.engine.prepare(job.staging, warm, needs)
             refused = any(each.refused for each in others)
-            shown = progress or _tell
-            outcomes = job.run(items, workers or _cores(), timeout, shown, unfinished=refused)
+            outcomes = job.run(items, timeout, progress or _tell, unfinished=refused)
+        outcomes.beyond += [
+            Outcome(each.path, "failed" if each.refused else "left out", each.reason)
+            for each in others
+        ]
         if index:
             job.write_index(items, outcomes)
-    outcomes += [
-        Outcome(each.path, "failed" if each.refused else "left out", each.reason) for each in others
-    ]
-    return JobReport(tuple(outcomes))
+    return JobReport(outcomes, job.engine.nodes(), job.repeated)
 
 
 def _tell(standing: Standing) -> None:
     # skipped files cost no time, and counting them would promise an end that does not come
     tell(str(standing), standing.bytes_finished, standing.bytes_total or None)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _UnfinishedError(Exception):
@@ -128,6 +120,10 @@ class _Job:
     manifest: Manifest
     staging: Path
     aside: dict[str, Any]
+    engine: Engine
+    needs: Needs
+    repeatable: bool
+    repeated = 0
 
     def __init__(
         self,
@@ -158,91 +154,106 @@ class _Job:
 
     def run(
         self,
-        items: list[Item],
-        workers: int,
+        items: Sequence[Item],
         timeout: float | None,
         progress: Callable[[Standing], None],
         *,
         unfinished: bool,
-    ) -> list[Outcome]:
-        outcomes: dict[int, Outcome] = {}
+    ) -> Outcomes:
+        outcomes = Outcomes(items, self.release, self.manifest)
         for number, item in enumerate(items):
-            settled = self._settled(item)
-            if settled is not None:
-                outcomes[number] = settled
-        todo = [number for number in range(len(items)) if number not in outcomes]
+            if settled := self._settled(item):
+                outcomes.settle(number, *settled)
+        todo = outcomes.open()
         with suppress(_UnfinishedError):
             with self._guarded(items, todo) as more:
-                self._work_on(items, todo, outcomes, workers, timeout, progress, more)
-                failed = any(outcome.state == "failed" for outcome in outcomes.values())
-                if failed or unfinished:
+                self._work_on(items, todo, outcomes, timeout, progress, more)
+                if unfinished or outcomes.count("failed"):
                     raise _UnfinishedError
             if self.guard is not None:
                 self.manifest.close_run()
-        return [outcomes[number] for number in range(len(items))]
+        return outcomes
 
     def _guarded(
-        self, items: list[Item], todo: list[int]
+        self, items: Sequence[Item], todo: Sequence[int]
     ) -> AbstractContextManager[Mapping[str, Any] | None]:
         """The guard of this run; a run that is closed and finds new work is another run."""
         if self.guard is None or (self.manifest.closed and not todo):
             return nullcontext()
         if self.manifest.closed:
             self.manifest.begin_run()
-        sources = tuple(item.source for item in items)
+        sources = _Sources(items)
         return self.guard(Start(self.manifest.run, sources, self.manifest.kept, self.manifest.keep))
 
     def _work_on(
         self,
-        items: list[Item],
-        todo: list[int],
-        outcomes: dict[int, Outcome],
-        workers: int,
+        items: Sequence[Item],
+        todo: Sequence[int],
+        outcomes: Outcomes,
         timeout: float | None,
         progress: Callable[[Standing], None],
         more: Mapping[str, Any] | None,
     ) -> None:
-        weights = [_weight(items[number].source) for number in todo]
+        weights = array("q", (_weight(items[number].source) for number in todo))
         standing = Standing(
             total=len(items),
-            skipped=sum(outcome.state == "skipped" for outcome in outcomes.values()),
-            failed=sum(outcome.state == "failed" for outcome in outcomes.values()),
-            left_out=sum(outcome.state == "left out" for outcome in outcomes.values()),
+            skipped=outcomes.count("skipped"),
+            failed=outcomes.count("failed"),
+            left_out=outcomes.count("left out"),
             bytes_total=sum(weights),
         )
         progress(standing)
-        targets = [self._target(items[number], number) for number in todo]
         settings = {**self.settings, **self.aside, **(more or {})}
-        tasks = [
-            (self.work, items[number].source, target, self._root(number), settings)
-            for number, target in zip(todo, targets)
-        ]
-        with closing(run_tasks(_perform, tasks, workers=workers, timeout=timeout)) as answers:
-            for answer in answers:
-                number = todo[answer.number]
-                outcome = self._publish(
-                    items[number], targets[answer.number], self._root(number), answer
-                )
-                outcomes[number] = outcome
-                standing = replace(
-                    standing,
-                    done=standing.done + (outcome.state == "done"),
-                    failed=standing.failed + (outcome.state == "failed"),
-                    left_out=standing.left_out + (outcome.state == "left out"),
-                    bytes_finished=standing.bytes_finished + weights[answer.number],
-                )
-                progress(standing)
+        places: dict[int, AttemptFolder] = {}
 
-    def require_names(self, items: list[Item]) -> None:
+        def task(position: int, attempt: int) -> tuple[Any, ...]:
+            """An attempt at an item, in a place of its own; an earlier one has lost its own."""
+            if position in places:
+                places[position].remove()
+            item = items[todo[position]]
+            root = self.staging / f"{todo[position]}-{attempt}-{secrets.token_hex(4)}"
+            places[position] = place = AttemptFolder(root, root / item.folder / self._name(item))
+            seen = _seen(item.source) if self.engine.remote else None
+            return self.work, item.source, place.target, place.root, settings, seen
+
+        publisher = Publisher(self)
+        with closing(
+            self.engine.run(
+                _perform, len(todo), task, timeout=timeout,
+                repeatable=self.repeatable, needs=self.needs,
+            )
+        ) as batches:  # fmt: skip
+            for batch in batches:
+                came = [
+                    (answer, items[todo[answer.number]], places.pop(answer.number))
+                    for answer in batch
+                ]
+                for (answer, _, place), (state, reason) in zip(came, publisher.publish(came)):
+                    place.remove()
+                    self.repeated += answer.attempt > 1 and state == "done"
+                    outcomes.settle(todo[answer.number], state, reason)
+                    standing = replace(
+                        standing,
+                        done=standing.done + (state == "done"),
+                        failed=standing.failed + (state == "failed"),
+                        left_out=standing.left_out + (state == "left out"),
+                        bytes_finished=standing.bytes_finished + weights[answer.number],
+                    )
+                    progress(standing)
+
+    def require_names(self, items: Sequence[Item]) -> None:
         """Raise if two kept names would become one, or one cannot stand on a card."""
         if self.names == "keep":
-            names = [f"{item.folder}/{self._ending(item, item.source.stem)}" for item in items]
-            if any(control_character(name) for name in names):
-                raise MediaError(
-                    "Expected kept names of plain characters, got one with a control character: "
-                    "rename it, or let names be random."
-                )
-            if len({name.casefold() for name in names}) < len(names):
+            taken = set()
+            for item in items:
+                name = f"{item.folder}/{self._ending(item, item.source.stem)}"
+                if control_character(name):
+                    raise MediaError(
+                        "Expected kept names of plain characters, got one with a control character: "
+                        "rename it, or let names be random."
+                    )
+                taken.add(name.casefold())
+            if len(taken) < len(items):
                 raise MediaError(
                     "Expected every kept name once, got two that differ in their ending or in case "
                     "alone: rename one, or let names be random."
@@ -250,25 +261,26 @@ class _Job:
 
     def finish_interrupted(self) -> None:
         """Move what a killed run had recorded and not yet moved: it is drawn, so it is the output."""
-        for entry in self.manifest.items.values():
+        for entry in self.manifest.published():
             staged = self.release.absolute().parent / entry.staged
             for name in sorted(entry.outputs, key=lambda name: name == entry.main):
                 place = self.release / name
                 if not entry.staged or place.exists() or not (staged / name).is_file():
                     continue
                 if sha256(staged / name) == entry.outputs[name]:
-                    _move(staged / name, place)
+                    move(staged / name, place)
 
-    def _settled(self, item: Item) -> Outcome | None:
-        """The outcome of an item that needs no work, or cannot have any."""
-        before = self.manifest.items.get(item.key)
+    def _settled(self, item: Item) -> tuple[State, str] | None:
+        """What became of an item that needs no work, or cannot have any."""
         if self.force:
             return None
+        before = self.manifest.get(item.key)
         try:
             if before is None:
-                self._require_free(self.release / item.folder / self._name(item), None)
-                if self.manifest.items and item.source.is_file():
-                    return self._twin(item, _source_digest(item.source), None)
+                if self.names == "keep":
+                    self.require_free(self.release / item.folder / self._name(item), None)
+                if len(self.manifest) and item.source.is_file():
+                    return self.twin(item, _source_digest(item.source), None)
                 return None
             if not self.resume:
                 raise _refusal("no output of an earlier job", "one", "resume")
@@ -288,14 +300,12 @@ class _Job:
             if before.digest != _source_digest(item.source):
                 raise _refusal("the source as it was", "a changed one", "force")
         except SfumatoError as error:
-            return Outcome(item.source, "failed", str(error))
-        outputs = tuple(self.release / name for name in before.outputs)
-        main = self.release / before.main
-        return Outcome(item.source, "skipped", "", main, outputs, before.result)
+            return "failed", str(error)
+        return "skipped", ""
 
     def _name(self, item: Item) -> str:
-        before = self.manifest.items.get(item.key)
-        if before is not None and self.names == "random":
+        before = self.manifest.get(item.key) if self.names == "random" else None
+        if before is not None:
             # one item has one name for good
             return self._ending(item, Path(before.main).stem)
         return self._ending(item, released_stem(item.source, self.names))
@@ -305,78 +315,52 @@ class _Job:
             return stem + self.suffix(item.source)
         return stem + (item.source.suffix.lower() if self.suffix is None else self.suffix)
 
-    def _root(self, number: int) -> Path:
-        return self.staging / str(number)
-
-    def _target(self, item: Item, number: int) -> Path:
-        return self._root(number) / item.folder / self._name(item)
-
-    def _twin(self, item: Item, digest: str, content: str | None) -> Outcome | None:
+    def twin(self, item: Item, digest: str, content: str | None) -> tuple[State, str] | None:
         """What comes of an item that is the same recording as one published under another name."""
         other = self.manifest.twin(item.key, digest, content)
         if other is None:
             return None
         reason = f"the same recording as {Path(other.source).name}, which is released once"
-        return Outcome(item.source, "left out", reason)
+        return "left out", reason
 
-    def _publish(self, item: Item, target: Path, root: Path, answer: Answer) -> Outcome:
-        if answer.failure:
-            return Outcome(item.source, "failed", answer.failure)
-        digest, outputs, result = answer.value
-        before = self.manifest.items.get(item.key)
-        main = target.relative_to(root).as_posix()
-        staged = os.path.relpath(root, self.release.absolute().parent)
-        entry = Published(item.key, digest, self.settings_digest, outputs, main, result, staged)
-        if twin := self._twin(item, digest, entry.content):
-            if entry.content is not None:
-                self.manifest.note_content(digest, entry.content)
-            return twin
-        try:
-            if self.guard is not None:
-                self.guard.check(result)
-            ours = before.outputs if before else {}
-            for name in outputs:
-                self._require_free(self.release / name, ours.get(name))
-            self.manifest.add(entry)
-            # The main file moves last: a card without a recording harms nobody.
-            for name in sorted(outputs, key=lambda name: name == main):
-                _move(root / name, self.release / name)
-            for stale in set(ours) - set(outputs):
-                (self.release / stale).unlink(missing_ok=True)
-        except SfumatoError as error:
-            return Outcome(item.source, "failed", str(error))
-        except (TypeError, ValueError):
-            return Outcome(item.source, "failed", "Expected a JSON result of the work, got none.")
-        except OSError as error:
-            if target.exists():
-                self.manifest.withdraw(item.key)
-            reason = error.strerror or type(error).__name__
-            sentence = f"Expected a folder that can be written, got {reason!r}: free some space."
-            return Outcome(item.source, "failed", sentence)
-        places = tuple(self.release / name for name in outputs)
-        return Outcome(item.source, "done", "", self.release / main, places, result)
-
-    def _require_free(self, place: Path, ours: str | None) -> None:
+    def require_free(self, place: Path, ours: str | None) -> None:
         if self.force or not place.exists():
             return
         if ours is None or sha256(place) != ours:
             raise OutputExistsError(place)
 
-    def write_index(self, items: list[Item], outcomes: list[Outcome]) -> None:
+    def write_index(self, items: Sequence[Item], outcomes: Outcomes) -> None:
         rows = {
             outcome.output.relative_to(self.release).as_posix(): item.row()
             for item, outcome in zip(items, outcomes)
             if outcome.output is not None
         }
         if rows:
-            known = self.force or bool(self.manifest.items)
+            known = self.force or bool(len(self.manifest))
             write_index(self.release, rows, force=known and (self.release / INDEX).is_file())
 
 
 def _perform(
-    work: Work, source: Path, target: Path, root: Path, settings: dict[str, Any]
+    work: Work,
+    source: Path,
+    target: Path,
+    root: Path,
+    settings: dict[str, Any],
+    seen: tuple[int, int] | None,
 ) -> tuple[str, dict[str, str], Any]:
     """In a worker: do one item in its own staging folder and say what was written."""
+    try:
+        root.mkdir(mode=0o700)
+    except OSError:
+        # the driver has ended, or another folder is mounted here
+        raise MediaError(
+            "Expected the staging folder of this job, found none: nothing was read."
+        ) from None
+    if seen is not None and _seen(source) != seen:
+        raise MediaError(
+            "Expected the source as the driver sees it, this node sees another one: mount the same "
+            "folder at the same path on every node."
+        )
     digest = _source_digest(source)
     target.parent.mkdir(parents=True, exist_ok=True)
     result = work(source, target, settings)
@@ -391,10 +375,26 @@ def _source_digest(source: Path) -> str:
     return sha256(source)
 
 
-def _move(staged: Path, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    level_time(staged)
-    os.replace(staged, place)
+def _seen(source: Path) -> tuple[int, int]:
+    """Size and time of a source: the same on every node that sees the same file."""
+    try:
+        found = source.stat()
+    except OSError:
+        return -1, -1
+    return found.st_size, found.st_mtime_ns
+
+
+class _Sources(Sequence[Path]):
+    """The sources of items, made as they are asked for."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items = items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self._items[number].source
 
 
 def _weight(source: Path) -> int:

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from sfumato.errors import SfumatoError, refusal
-from sfumato.jobs._pool import follow_parent, how_it_ended
+from sfumato.jobs._processes import follow_parent, how_it_ended
 from sfumato.progress import ProgressStep, listening
 
 _PATIENCE = 5.0

@@ -63,7 +63,7 @@ class TrainingState:
 def write(target: Path, tensors: dict[str, Tensor], state: TrainingState) -> None:
     """Replace the checkpoint in one step; it shows a model that nobody released, so to nobody else."""
     with atomic_output(target, force=True, private=True) as temporary:
-        plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+        plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         save_file(plain, str(temporary), metadata={"sfumato": state.to_json()})
 
 

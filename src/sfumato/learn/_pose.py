@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from sfumato.data import LSP, CropTransform, pck, torso_size
 from sfumato.learn._scores import Scores
 from sfumato.learn.views._prepare import PictureInput
-from sfumato.models import decode, simcc_loss
+from sfumato.models import decode, device_of, simcc_loss
 
 _THRESHOLD = 0.2
 Box = tuple[float, float, float, float]
@@ -49,8 +49,8 @@ class PoseLoss:
 
     def scores(self, output: Tensor, y: Tensor) -> Scores:
         """Mean PCK@0.2 over joints, and each joint's own."""
-        truth = self._one_a_row(y).numpy()
-        found = decode(output, x_bins=self.x_bins, split=self.split)[0].numpy()
+        truth = self._one_a_row(y).cpu().numpy()
+        found = decode(output, x_bins=self.x_bins, split=self.split)[0].cpu().numpy()
         every = pck(found, truth, torso_size(truth, self.joints), _THRESHOLD)
         per_joint = {n: float(v) for n, v in zip(self.joints, every) if np.isfinite(v)}
         mean = float(np.mean(list(per_joint.values()))) if per_joint else float("nan")
@@ -67,6 +67,10 @@ class SkeletonFinder:
     x_bins: int
     split: float = 2.0
 
+    @property
+    def device(self) -> str:
+        return str(device_of(self.model))
+
     def find(self, picture: npt.NDArray[np.uint8], boxes: Sequence[Box]) -> npt.NDArray[np.float64]:
         """Joints (people, J, 3) in the picture's pixels, with a score in [0, 1]; box: left, top,
         width, height."""
@@ -76,6 +80,7 @@ class SkeletonFinder:
         crops = [CropTransform.around(box, self.size) for box in boxes]
         with torch.no_grad():
             rows = torch.stack([prepare(crop.picture(picture), 1) for crop in crops])
+            rows = rows.to(device_of(self.model))
             places, scores = decode(self.model(rows), x_bins=self.x_bins, split=self.split)
-        found = [crop.back(place) for crop, place in zip(crops, places.double().numpy())]
-        return np.concatenate([np.stack(found), scores.double().numpy()[..., None]], axis=2)
+        found = [crop.back(place) for crop, place in zip(crops, places.cpu().double().numpy())]
+        return np.concatenate([np.stack(found), scores.cpu().double().numpy()[..., None]], axis=2)

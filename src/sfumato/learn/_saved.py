@@ -14,6 +14,7 @@ from sfumato.files import atomic_output, refuse_overwrite, sha256
 from sfumato.learn._plan import Plan, verified
 from sfumato.learn._starting_weights import header
 from sfumato.learn._trainer import Run
+from sfumato.models import device_of
 from sfumato.privacy import Card, Output, card_path, versions_of
 
 
@@ -37,7 +38,7 @@ def save_model(
     final, plan = Path(target), verified(plan)
     refuse_overwrite(card_path(final), force=force)
     with atomic_output(final, force=force) as temporary:
-        tensors = {n: t.contiguous() for n, t in run.model.state_dict().items()}
+        tensors = {n: t.cpu().contiguous() for n, t in run.model.state_dict().items()}
         save_file(tensors, str(temporary), metadata=header(run.trainings))
         card = Card(
             method=method or plan.mechanism,
@@ -54,6 +55,7 @@ def save_model(
             },
             temporary_files=temporary_files,
             versions=versions_of("torch", "safetensors"),
+            device=str(device_of(run.model)),
         )  # fmt: skip
         card.write(final, force=force)
     return card_path(final)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sfumato.data import Records
+from sfumato.data import ReadAhead, Records
 from sfumato.learn import _checkpoint as checkpoints
 from sfumato.learn._as_records import Owners, as_records
 from sfumato.learn._checkpoint import CheckpointError, Facts, Journal, TrainingState
@@ -178,7 +178,8 @@ def train(
         state.starts += 1
         lost = state.spent - state.updates
         cache = stack.enter_context(open_trunk(model, records, plan, prepare, speed))
-        streams = Streams(model, records, plan, prepare, cache)
+        ahead = stack.enter_context(ReadAhead(records, speed.read_ahead))
+        streams = Streams(model, records, plan, prepare, cache, ahead)
         told: list[float] = []
         step = StepEngine(
             cache.tail if cache else model, loss, plan, streams, units, len(records),

@@ -17,6 +17,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from sfumato.learn._optimizers import Optimizer, OptimizerError
 from sfumato.learn.engine._validate import trainable
+from sfumato.models import device_of
 
 Tensors = dict[str, Tensor]
 TorchFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -51,7 +52,8 @@ class OwnUpdates:
         return rate
 
     def restore(self, memory: Tensors) -> None:
-        self.memory = memory
+        device = device_of(self._model)
+        self.memory = {name: tensor.to(device) for name, tensor in memory.items()}
 
 
 class TorchUpdates:

@@ -15,6 +15,7 @@ from sfumato.media._folders import (
     open_sequence,
     read_frames,
     survey,
+    survey_names,
 )
 from sfumato.media._frame_index import FrameIndex
 from sfumato.media._images import (
@@ -65,6 +66,7 @@ __all__ = [
     "require_image_name",
     "require_video_name",
     "survey",
+    "survey_names",
     "video_suffix",
     "write_image",
 ]

@@ -67,6 +67,17 @@ def survey(
     recursive: bool = True,
 ) -> tuple[list[Path], list[LeftOut]]:
     """The media files below ``folder`` and everything else there with the reason, in natural order."""
+    names, left_out = survey_names(folder, kinds=kinds, recursive=recursive)
+    return [Path(folder, name) for name in names], left_out
+
+
+def survey_names(
+    folder: str | os.PathLike[str],
+    *,
+    kinds: tuple[str, ...] = ("video", "image"),
+    recursive: bool = True,
+) -> tuple[list[str], list[LeftOut]]:
+    """The same with names relative to ``folder``: a million of them fit into 100 MB."""
     root = Path(folder)
     if not root.is_dir():
         raise MediaError("Expected a folder, found none there: check the path.")
@@ -76,22 +87,22 @@ def survey(
             f"Expected kinds out of {', '.join(_SUFFIXES)}, got {unknown[0]!r}: correct it."
         )
     inside = root.resolve()
-    found: list[Path] = []
+    found: list[str] = []
     left_out: list[LeftOut] = []
     for place, folders, files in os.walk(root, onerror=_unreadable):
         closed = {name: _not_entered(Path(place, name), recursive) for name in folders}
         left_out += [LeftOut(Path(place, name), why) for name, why in closed.items() if why]
         folders[:] = [name for name in folders if not closed[name]]
-        for file in (Path(place, name) for name in files):
-            excluded = _not_taken(file, kinds, inside)
+        within = Path(place).relative_to(root)
+        for name in files:
+            excluded = _not_taken(Path(place, name), kinds, inside)
             if excluded is None:
-                found.append(file)
+                found.append(str(within / name))
             else:
                 left_out.append(excluded)
-    return (
-        sorted(found, key=lambda file: _natural(file.relative_to(root))),
-        sorted(left_out, key=lambda each: _natural(each.path.relative_to(root))),
-    )
+    found.sort(key=_natural)
+    left_out.sort(key=lambda each: _natural(str(each.path.relative_to(root))))
+    return found, left_out
 
 
 def _unreadable(error: OSError) -> None:
@@ -130,9 +141,14 @@ def _not_taken(file: Path, kinds: tuple[str, ...], inside: Path) -> LeftOut | No
     return LeftOut(file, "not taken for a recording: its name has no ending that is known")
 
 
-def _natural(path: Path) -> list[tuple[int, int, str]]:
-    pieces = re.split(r"(\d+)", path.as_posix())
-    return [(0, int(p), p) if p.isdecimal() and p.isascii() else (1, 0, p) for p in pieces if p]
+def _natural(name: str) -> str:
+    """A text that sorts as people do: numbers by value and before letters, then as they are written."""
+    return re.sub(r"[0-9]+", _by_value, name.replace(os.sep, "/"))
+
+
+def _by_value(digits: re.Match[str]) -> str:
+    value = digits[0].lstrip("0")
+    return f"\0{chr(len(value))}{value}\0{digits[0]}\0"
 
 
 class SequenceReader:

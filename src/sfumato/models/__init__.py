@@ -5,7 +5,7 @@ that the beginning can run once per record. No model has a layer that mixes reco
 BatchNorm: freeze it or replace it before private training.
 """
 
-from sfumato.models._device import choose_device
+from sfumato.models._device import choose_device, device_of
 from sfumato.models._efficientnet import EfficientNetLite0, efficientnet_lite0
 from sfumato.models._encoders import MelCNN, RecordMLP, SensorCNN
 from sfumato.models._i3d import I3D, i3d, i3d_state, kinetics400_classes
@@ -22,7 +22,7 @@ from sfumato.models._weights import WeightsError, load_weights, read_weights
 __all__ = [
     "I3D", "POSE_BACKBONES", "EfficientNetLite0", "MViT", "MelCNN", "PoseNet", "Preset",
     "RecordMLP", "SensorCNN", "SimCC", "Step", "TinyViT", "TwoScales", "VideoViT",
-    "WeightsError", "choose_device", "cut", "decode", "efficientnet_lite0", "freeze_batchnorm",
+    "WeightsError", "choose_device", "cut", "decode", "device_of", "efficientnet_lite0", "freeze_batchnorm",
     "i3d", "i3d_state", "kinetics400_classes", "load_weights", "mvit_b", "mvit_v2_s",
     "pose_net", "read_weights", "replace_batchnorm", "run", "select", "simcc_loss",
     "soft_labels", "split_axes", "tiny_vit",

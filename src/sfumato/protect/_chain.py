@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sfumato.jobs import Needs
 from sfumato.media import Frame
 from sfumato.privacy import Guarantee, NoGuarantee, UnitKind
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
@@ -35,6 +36,12 @@ class Chain(Method):
         self.stages = tuple(stages)
         # a later stage sees what the stages before it made, not the recording
         self.region, self.watchers = stages[0].region, stages[0].watchers
+        every = [stage.needs for stage in stages]
+        self.needs = Needs(
+            max(each.cpus for each in every),
+            sum(each.memory for each in every),
+            max(each.gpus for each in every),
+        )
         self.name = "+".join(stage.name for stage in stages)  # type: ignore[misc]
         self.summary = ", then ".join(stage.summary for stage in stages)  # type: ignore[misc]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +17,7 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.files import refuse_overwrite
-from sfumato.jobs import Outcome, Start, name_list, run_job
+from sfumato.jobs import Outcome, Start, choose_engine, name_list, run_job
 from sfumato.media import (
     IMAGE_SUFFIXES,
     Frame,
@@ -24,7 +26,7 @@ from sfumato.media import (
     require_video_name,
     video_suffix,
 )
-from sfumato.privacy import Unit, counted_under, new_run_id, promise_from_json
+from sfumato.privacy import NoGuarantee, Unit, counted_under, new_run_id, promise_from_json
 from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._covering import covering, covers
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
@@ -43,6 +45,7 @@ Spend = Callable[[Promise, str], AbstractContextManager[object]]
 # What a dry run speaks of: it may not open the recording to learn its size.
 NOMINAL = Shape(height=240, width=320, frames=64)
 _FEW = 8  # made-up frames that tell what a frame costs
+_SMALL = Shape(height=64, width=64, frames=_FEW)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +62,7 @@ class Request:
     tolerant: bool = False
     names: Literal["random", "keep"] = "random"
     workers: int | None = None
+    engine: str = "local"
     force: bool = False
     exports: ReviewExports = field(default_factory=ReviewExports)
     pairs: BeforeAfterPairs | None = None
@@ -164,6 +168,11 @@ def run(request: Request, spend: Spend | None, say: Callable[[str], None]) -> Co
         say(sentence)
     if request.source.is_dir():
         return _folder(request, settings, spend)
+    if request.engine != "local":
+        raise ProtectError(
+            f"Expected a folder for --engine {request.engine}, got one recording: a recording is worked "
+            "on by one node. Protect it without --engine."
+        )
     return _file(request, settings, spend)
 
 
@@ -226,12 +235,16 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
         "settings": settings,
         "output": asdict(request.output),
     }
+    method = make(request.method, settings)
     done = run_job(
         request.source,
         request.target,
         release_item,
+        engine=choose_engine(request.engine, request.workers),
+        needs=method.needs,
+        warm=partial(get_ready, request.method, settings),
+        repeatable=not _draws_noise(method),
         settings=job_settings,
-        workers=request.workers,
         force=request.force,
         names=request.names,
         suffix=_suffix(request),
@@ -244,18 +257,25 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
             "force": request.force,
         },
     )
-    finished: list[Outcome] = [*done.done, *done.skipped]
-    outputs = [each.output for each in finished if each.output is not None]
-    promises = {json.dumps(each.result["promise"], sort_keys=True) for each in finished}
+    outputs, promises, damaged = [], set(), []
+    for each in chain(done.outcomes.of("done"), done.outcomes.of("skipped")):
+        assert each.output is not None
+        outputs.append(each.output)
+        promises.add(json.dumps(each.result["promise"], sort_keys=True))
+        if each.state == "done" and each.result["damage"]:
+            damaged.append({"name": each.source.name, "reason": each.result["damage"]})
     payload: dict[str, Any] = {
         "outputs": sorted(path.name for path in outputs),
         "failed": len(done.failed),
         "failures": _named(done.failed),
         "left_out": _named(done.left_out),
-        "damaged": [each for each in _damages(done.done) if each["reason"]],
+        "damaged": damaged,
         "promises": [json.loads(each) for each in sorted(promises)],
         "name_list": name_list(request.target).name,
     }
+    if done.nodes:
+        payload["nodes"] = [asdict(each) for each in done.nodes]
+        payload["repeated"] = done.repeated
     words = [_damaged(each["name"], each["reason"]) for each in payload["damaged"]]
     if previews is not None:
         words.append(
@@ -282,8 +302,18 @@ def _named(outcomes: Sequence[Outcome]) -> list[dict[str, str]]:
     return [{"name": each.source.name, "reason": each.reason} for each in outcomes]
 
 
-def _damages(outcomes: Sequence[Outcome]) -> list[dict[str, str]]:
-    return [{"name": each.source.name, "reason": each.result["damage"]} for each in outcomes]
+def _draws_noise(method: Method) -> bool:
+    """A second draw, of which the first was lost with its worker, is for the operator to ask for."""
+    try:
+        return not isinstance(method.promise(NOMINAL), NoGuarantee)
+    except SfumatoError:  # no promise for a recording of that size: it has one for others
+        return True
+
+
+def get_ready(method: str, settings: dict[str, Any]) -> None:
+    """On a node, once: pull and open what the method works with, by a few frames made up here."""
+    with suppress(ProtectError):  # it needs a file, or a longer video: nothing to pull
+        estimate(make(method, settings), _SMALL)
 
 
 def release_item(source: Path, target: Path, settings: dict[str, Any]) -> dict[str, Any]:
@@ -341,13 +371,15 @@ class _Reservation:
 
     def _weakest(self, sources: Sequence[Path]) -> Promise:
         request, method = self._request, make(self._request.method, self._settings)
-        promises: list[Promise] = []
+        promises: dict[tuple[bool, Shape], Promise] = {}
         for source in sources:
             try:
                 shape = shape_of(source, count=method.needs_length, tolerant=request.tolerant)
             except MediaError:
                 continue  # the job will say why; nothing of it is released
-            promises.append(promise_of_release(method, source, shape, request.output))
+            kind = (source.suffix.lower() in IMAGE_SUFFIXES, shape)
+            if kind not in promises:
+                promises[kind] = promise_of_release(method, source, shape, request.output)
         if not promises:
             raise ProtectError("Expected readable recordings in the folder, found none.")
-        return covering(promises)
+        return covering(list(promises.values()))

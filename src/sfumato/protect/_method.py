@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_type_hints
 
 from sfumato.errors import SfumatoError
+from sfumato.jobs import Needs
 from sfumato.media import Frame, VideoInfo
 from sfumato.privacy import Card, Guarantee, NoGuarantee, Randomness, Relation, Unit
 from sfumato.settings import Seed, Settings, checked, schema_from
@@ -115,6 +116,8 @@ class Method(ABC):
     # Why nothing is proven and what is not covered, where ``promise`` is not overridden.
     reason: ClassVar[str] = "Nothing bounds what its output gives away."
     leaves: ClassVar[tuple[str, ...]] = ()
+    # What one recording takes while it is worked on: engines of a cluster give it that much.
+    needs: Needs = Needs()
     # The distributions that do the work beside numpy, for the versions on the card.
     works_with: ClassVar[tuple[str, ...]] = ()
     # Audits that fit it: attacks of ``audit reconstruct``, and ``release-code`` for proven noise.

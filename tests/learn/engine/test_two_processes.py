@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from safetensors.torch import load_file, save_file
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from device_check import CPU, CUDA, FakeCuda
 from sfumato.data import Record
 from sfumato.errors import SfumatoError
 from sfumato.learn import Plan, train
@@ -29,11 +32,11 @@ def _plan(person: bool) -> Plan:
     )  # fmt: skip
 
 
-def _job(person: bool) -> dict[str, torch.Tensor]:
+def _job(person: bool, device: torch.device = CPU) -> dict[str, torch.Tensor]:
     data = checks.wild_records(40 if person else 20, owners=20 if person else 0)
-    run = train(checks.make_model(), data, _plan(person), randomness=Randomness(4),
+    run = train(checks.make_model().to(device), data, _plan(person), randomness=Randomness(4),
                 evaluate_every=100)  # fmt: skip
-    tensors = {name: p.detach().clone() for name, p in run.model.named_parameters()}
+    tensors = {name: p.detach().cpu().clone() for name, p in run.model.named_parameters()}
     return {**tensors, "epsilon": torch.tensor(run.guarantee.epsilon)}  # type: ignore[union-attr]
 
 
@@ -106,6 +109,8 @@ def _worker(rank: int, port: int, folder: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
             bug(patch)
             save_file(_job(person), f"{folder}/{name}-{rank}.safetensors")
+    with FakeCuda():
+        save_file(_job(False, CUDA), f"{folder}/device-{rank}.safetensors")
     Path(f"{folder}/refused-{rank}").write_text("\n".join(_refused(rank)))
     dist.destroy_process_group()
 
@@ -131,6 +136,13 @@ def test_two_processes_give_what_one_gives(together: Path, name: str) -> None:
     found = [load_file(together / f"{name}-{rank}.safetensors") for rank in range(2)]
     assert _same(found[0], found[1])
     assert _same(alone, found[0])
+
+
+def test_two_processes_leave_no_tensor_behind_on_another_device(together: Path) -> None:
+    """Sums, noise and parameters of both are where the model is; no GPU is here, so they are followed."""
+    found = [load_file(together / f"device-{rank}.safetensors") for rank in range(2)]
+    assert _same(found[0], found[1])
+    assert _same(_job(False), found[0])
 
 
 @pytest.mark.parametrize("bug", ["38", "39", "40"])

@@ -11,6 +11,7 @@ from sfumato.audit.attack._leaks import ClipVerdict, LeakReport, joined, leaks_b
 from sfumato.audit.measure import measures_path, write_measures
 from sfumato.errors import SfumatoError
 from sfumato.files import is_within, refuse_overwrite
+from sfumato.jobs import Engine
 from sfumato.media import write_image
 from sfumato.privacy import PRIVATE_NOTE
 
@@ -41,6 +42,7 @@ def audit_leaks(
     faces_only: bool | None = None,
     every: int = 1,
     force: bool = False,
+    engine: Engine | None = None,
 ) -> LeakAudit:
     """Look for people in a release, each output with its original or None.
 
@@ -57,7 +59,7 @@ def audit_leaks(
     sheet, target = base.with_name(base.name + ".png"), measures_path(base)
     for path in (sheet, target):
         refuse_overwrite(path, force=force)
-    verdicts = leaks_by_clip(pairs, root=folder, faces_only=faces_only, every=every)
+    verdicts = leaks_by_clip(pairs, root=folder, faces_only=faces_only, every=every, engine=engine)
     unseen = [each for each in verdicts if each.report is None]
     if len(unseen) == len(verdicts):
         raise SfumatoError(unseen[0].reason if unseen else "Expected recordings, found none.")

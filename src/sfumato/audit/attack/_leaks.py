@@ -7,7 +7,7 @@ somebody in the same place, or, without originals, wherever a detector finds som
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,9 +21,10 @@ from sfumato.audit._released import HidingScope, hiding_scope
 from sfumato.audit.certify._epsilon import AuditError
 from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Result
 from sfumato.errors import SfumatoError
+from sfumato.jobs import Engine, run_all
 from sfumato.media import IMAGE_SUFFIXES, Image, open_video, read_image
 from sfumato.privacy.clopper_pearson import at_least, at_most
-from sfumato.progress import track
+from sfumato.progress import tell, track
 from sfumato.protect.hide import is_one_of, still_shows
 
 FACES, BODIES = "centerface+blazeface", "movenet+centernet+nanodet"
@@ -219,33 +220,66 @@ def leaks_by_clip(
     root: Path | None = None,
     faces_only: bool | None = None,
     every: int = 1,
+    engine: Engine | None = None,
 ) -> list[ClipVerdict]:
     """One verdict for each output, with its original or None; names are those below ``root``.
 
     Each output's card says whether bodies count, unless ``faces_only`` does. A clip that cannot be
-    looked at has a verdict too: it did not pass.
+    looked at has a verdict too: it did not pass. With ``engine`` the clips are looked at elsewhere.
     """
-    faces = people.face_detector(FACES)
-    bodies = cache(lambda: people.person_detector(BODIES))
-
-    def one(output: Path, original: Path | None) -> LeakReport:
-        if faces_only is None:
-            cover = hiding_scope(output)
-        else:
-            cover = HidingScope(not faces_only, "as asked for")
-        return find_leaks(
-            output, original, faces=faces, bodies=bodies() if cover.bodies else False,
-            why=cover.why, every=every,
-        )  # fmt: skip
-
+    tasks = [(output, original, faces_only, every) for output, original in pairs]
+    looks: list[LeakReport | SfumatoError]
+    if engine is not None:
+        tell("outputs", 0, len(tasks))
+        looks = run_all(
+            engine, _look_elsewhere, tasks, answered=lambda done: tell("outputs", done, len(tasks))
+        )
+    else:
+        looks, detectors = [], _detectors()
+        for task in track(tasks, "outputs"):
+            try:
+                looks.append(_look_at_clip(*task, detectors))
+            except SfumatoError as error:
+                looks.append(error)
     verdicts = []
-    for output, original in track(list(pairs), "outputs"):
+    for (output, *_), look in zip(tasks, looks, strict=True):
         name = output.name if root is None else output.relative_to(root).as_posix()
-        try:
-            verdicts.append(ClipVerdict(name, one(output, original)))
-        except SfumatoError as error:
-            verdicts.append(ClipVerdict(name, None, str(error)))
+        if isinstance(look, SfumatoError):
+            verdicts.append(ClipVerdict(name, None, str(look)))
+        else:
+            verdicts.append(ClipVerdict(name, look))
     return verdicts
+
+
+def _detectors() -> tuple[Any, Callable[[], Any]]:
+    """Of faces, and of people once they are asked for."""
+    return people.face_detector(FACES), cache(lambda: people.person_detector(BODIES))
+
+
+_detectors_here = cache(_detectors)  # of a process that looks at one clip after the other
+
+
+def _look_elsewhere(
+    output: Path, original: Path | None, faces_only: bool | None, every: int
+) -> LeakReport:
+    return _look_at_clip(output, original, faces_only, every, _detectors_here())
+
+
+def _look_at_clip(
+    output: Path,
+    original: Path | None,
+    faces_only: bool | None,
+    every: int,
+    detectors: tuple[Any, Callable[[], Any]],
+) -> LeakReport:
+    faces, bodies = detectors
+    cover = HidingScope(not faces_only, "as asked for")
+    if faces_only is None:
+        cover = hiding_scope(output)
+    return find_leaks(
+        output, original, faces=faces, bodies=bodies() if cover.bodies else False,
+        why=cover.why, every=every,
+    )  # fmt: skip
 
 
 def leaks_in(

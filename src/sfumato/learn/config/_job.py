@@ -39,6 +39,7 @@ from sfumato.learn.engine._probe import route_of
 from sfumato.learn.engine._ranks import Team
 from sfumato.learn.engine._step import StepEngine
 from sfumato.learn.engine._streams import Streams
+from sfumato.models import choose_device
 from sfumato.privacy import SEEDED, Guarantee, NoGuarantee, Randomness, counted_under
 
 MODEL, CHECKPOINT, CONFIG, HISTORY, EVENTS = (
@@ -157,7 +158,8 @@ def run_job(
             "Expected held-out records with the classes of the training, in the same order, got others: "
             "name them in both (data.classes, held_out.classes)."
         )
-    model = build_model(config, len(records.classes), here=True)
+    device = choose_device(config.device)
+    model = build_model(config, len(records.classes), here=True).to(device)
     start = time.monotonic()
     log = _OperatorLog(config.operator_log) if config.operator_log and team.is_rank_zero else None
     anew = force and not resume
@@ -329,13 +331,15 @@ class _OperatorLog:
 
 def init_distributed() -> bool:
     """Join the other processes when torchrun started several; True if it did."""
+    import torch
     import torch.distributed as dist
 
     try:
         if int(os.environ.get("WORLD_SIZE", "1")) < 2:
             return False
-        # nothing moves a tensor to a GPU, and nccl sends nothing else
-        dist.init_process_group("gloo")
+        # each tensor goes the way of its device: nccl sends nothing that lies in the CPU's memory
+        both = torch.cuda.is_available() and dist.is_nccl_available()
+        dist.init_process_group("cpu:gloo,cuda:nccl" if both else "gloo")
     except (ValueError, dist.DistError) as error:
         raise ConfigError(
             "Expected WORLD_SIZE, RANK, MASTER_ADDR and MASTER_PORT as torchrun sets them, got others "

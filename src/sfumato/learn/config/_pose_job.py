@@ -10,7 +10,14 @@ from torch import nn
 from sfumato.data import ArrayRecords, Records, vocabulary
 from sfumato.learn._pose import PoseLoss, SkeletonFinder
 from sfumato.learn.config._schema import ConfigError, PoseConfig, TrainConfig, read_config
-from sfumato.models import freeze_batchnorm, load_weights, pose_net, replace_batchnorm, select
+from sfumato.models import (
+    choose_device,
+    freeze_batchnorm,
+    load_weights,
+    pose_net,
+    replace_batchnorm,
+    select,
+)
 
 
 def pose_model(config: TrainConfig) -> nn.Module:
@@ -52,8 +59,8 @@ def what_was_wrong(records: Records) -> str | None:
     return str(problems) if problems is not None and len(problems) else None
 
 
-def read_skeleton_finder(folder: Path) -> SkeletonFinder:
-    """The pose model that ``sfumato train`` wrote to ``folder``."""
+def read_skeleton_finder(folder: Path, device: str = "cpu") -> SkeletonFinder:
+    """The pose model that ``sfumato train`` wrote to ``folder``, on ``device``."""
     settings = folder / "config.yaml"
     if not settings.is_file():
         raise ConfigError(
@@ -68,6 +75,7 @@ def read_skeleton_finder(folder: Path) -> SkeletonFinder:
         )
     model = pose_model(config)
     load_weights(model, folder / "model.safetensors")
+    model.to(choose_device(device))
     loss = pose_loss(config)
     size = (config.input.height, config.input.width)
     return SkeletonFinder(model.eval(), size, loss.joints, loss.x_bins, loss.split)

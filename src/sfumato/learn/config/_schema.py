@@ -145,6 +145,7 @@ class SpeedConfig(Settings):
     memory: Annotated[int, Field(ge=1, le=1 << 50)] = 1 << 30
     micro_batch: Count | None = None
     trunk_cache: bool = True
+    read_ahead: Annotated[int, Field(ge=0, le=64)] = 2
     keep_cache: bool = False
 
 
@@ -178,6 +179,8 @@ class TrainConfig(Settings):
     tune: TuneConfig | None = None
     shared_records: Literal["refuse", "drop"] = "refuse"
     operator_log: Path | None = None
+    # where it trains: auto, cpu, cuda, cuda:N, mps; the card says what was used
+    device: str = "cpu"
     # the loss on private records: nowhere, on the progress bar, or there and in TensorBoard's files
     private_loss: Literal["hidden", "shown", "logged"] = "hidden"
     seed: Seed | None = None

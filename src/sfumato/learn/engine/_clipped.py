@@ -146,7 +146,8 @@ def lay_out(batch: tuple[Any, Any], clips: int) -> Rows:
                 )
         x = tree.tree_map(lambda t: t.flatten(0, 1), x)
         y = tree.tree_map(lambda t: _for_clips(t, clips), y)
-    return Rows(x, y, torch.full((records, clips), 1.0 / clips))
+    weights = torch.full((records, clips), 1.0 / clips, device=leaves[0].device)
+    return Rows(x, y, weights)
 
 
 def _for_clips(y: Tensor, clips: int) -> Tensor:

@@ -29,7 +29,9 @@ class Grouped:
         """(records, ...) to (groups, ...); what is not finite stays in its own group."""
         if self._even:
             return each.reshape(len(self), self.sizes[0], *each.shape[1:]).sum(1)
-        return each.new_zeros(len(self), *each.shape[1:]).index_add_(0, self._group, each)
+        return each.new_zeros(len(self), *each.shape[1:]).index_add_(
+            0, self._group.to(each.device), each
+        )
 
     def side_by_side(self, each: Tensor) -> Tensor:
         """(records, rows, width) to (groups, rows of all its records, width), zeros where fewer."""

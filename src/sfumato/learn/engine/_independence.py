@@ -134,28 +134,29 @@ def made_up(real: Rows, count: int, classes: int = 0) -> Rows:
     ``classes``, allow.
     """
     size = count * real.clips
-    place = torch.arange(count).repeat_interleave(real.clips)
+    device = real.weights.device
+    place = torch.arange(count, device=device).repeat_interleave(real.clips)
 
     def values(t: Tensor) -> Tensor:
         like = t[:1].expand(size, *t.shape[1:])
         if t.dtype == torch.bool:
             return like.clone()
         if not t.is_floating_point():
-            return _draw(int(t.min()), int(t.max()), like.shape).to(t.dtype)
+            return _draw(int(t.min()), int(t.max()), like.shape).to(t)
         usual = _usual(like)
         noise = torch.randn(like.shape, generator=_generator(), dtype=t.dtype)
-        return usual + usual[:1].std(correction=0).clamp_min(0.1) * noise
+        return usual + usual[:1].std(correction=0).clamp_min(0.1) * noise.to(device)
 
     def labels(t: Tensor) -> Tensor:
         shape, span = t.shape[1:], _labels(t, classes)
         if t.is_floating_point():
             low, high = min(0.0, float(_usual(t).min())), max(1.0, float(_usual(t).max()))
             drawn = torch.rand((size, *shape), generator=_generator(), dtype=t.dtype)
-            return low + (high - low) * drawn
-        start = place.reshape(-1, *(1 for _ in shape)) + _draw(0, span - 1, (1, *shape))
+            return low + (high - low) * drawn.to(device)
+        start = place.reshape(-1, *(1 for _ in shape)) + _draw(0, span - 1, (1, *shape)).to(device)
         return t[:1].expand(size, *shape).clone() if span == 0 else (start % span).to(t.dtype)
 
-    weights = torch.full((count, real.clips), 1.0 / real.clips)
+    weights = torch.full((count, real.clips), 1.0 / real.clips, device=device)
     return Rows(tree.tree_map(values, real.x), tree.tree_map(labels, real.y), weights)
 
 
@@ -166,7 +167,7 @@ def others_than(rows: Rows, real: Rows, classes: int = 0) -> Rows:
         if t.is_floating_point() or t.dtype == torch.bool:
             return fresh
         low, span = int(t.min()), int(t.max()) - int(t.min()) + 1
-        step = _draw(1, max(1, span - 1), old.shape)
+        step = _draw(1, max(1, span - 1), old.shape).to(old.device)
         return (low + (old.long() - low + step) % span).to(t.dtype)
 
     def label(fresh: Tensor, t: Tensor) -> Tensor:
@@ -319,7 +320,8 @@ class _OneOfMany:
         return summed, start, torch.get_rng_state()
 
     def _loses_its_own(self, rows: Rows, sums: Sums) -> bool:
-        rest = torch.tensor([n for n in range(rows.records) if n != self.chosen])
+        others = [n for n in range(rows.records) if n != self.chosen]
+        rest = torch.tensor(others, device=rows.weights.device)
         without, _ = self._sum(rows.pick(rest))[0]
         single = rows.some(self.chosen, self.chosen + 1)
         own, _ = by_loop(self.model, self.loss, single, self.clip_norm, self.parameters)

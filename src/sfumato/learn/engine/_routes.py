@@ -53,7 +53,9 @@ class Rows:
         )
 
     def pick(self, chosen: Tensor) -> Rows:
-        spread = (chosen[:, None] * self.clips + torch.arange(self.clips)).flatten()
+        spread = (
+            chosen[:, None] * self.clips + torch.arange(self.clips, device=chosen.device)
+        ).flatten()
         return Rows(
             tree.tree_map(lambda t: t[spread], self.x),
             tree.tree_map(lambda t: t[spread], self.y),
@@ -116,7 +118,8 @@ def by_book_keeping(
             watch(contributions.values())
         if not contributions:  # the gradient stops before it reaches any parameter
             nothing = {name: torch.zeros_like(p) for name, p in parameters.items()}
-            return nothing, torch.zeros(rows.records if persons is None else len(persons))
+            count = rows.records if persons is None else len(persons)
+            return nothing, torch.zeros(count, device=rows.weights.device)
         sizes = {name: parameter.numel() for name, parameter in parameters.items()}
         norms, flat = norms_and_sums(contributions, sizes, clip_norm)
     return unflatten(flat, parameters), norms
@@ -166,7 +169,7 @@ def by_loop(
 ) -> tuple[Sums, Tensor]:
     """One record at a time: slow, obvious, and what the other two are checked against."""
     sums = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
-    norms = torch.zeros(rows.records)
+    norms = torch.zeros(rows.records, device=rows.weights.device)
     for i in range(rows.records):
         with torch.enable_grad():
             value = record_losses(model, loss, rows.some(i, i + 1)).sum()

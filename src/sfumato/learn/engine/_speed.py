@@ -45,6 +45,7 @@ class Speed:
     | ``trunk_cache`` | run a frozen trunk once per record and view, where a model can be split |
     | ``cache_folder`` | where that cache lives; None: a private temporary folder |
     | ``cache_bytes`` | its size limit; above it the trunk runs again instead |
+    | ``read_ahead`` | threads that decode the next step's records during this one; 0: none |
     | ``keep_cache`` | leave it behind for the next run (private data on disk: on purpose only) |
     """
 
@@ -54,6 +55,7 @@ class Speed:
     trunk_cache: bool = True
     cache_folder: Path | None = None
     cache_bytes: int = 8 << 30
+    read_ahead: int = 2
     keep_cache: bool = False
 
     def __post_init__(self) -> None:
@@ -70,6 +72,8 @@ class Speed:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise SpeedError(f"Expected {name} as a whole number >= 1, got {value!r}.")
+        if isinstance(self.read_ahead, bool) or self.read_ahead not in range(65):
+            raise SpeedError(f"Expected read_ahead from 0 to 64, got {self.read_ahead!r}.")
 
 
 def keep_freed_memory() -> bool:

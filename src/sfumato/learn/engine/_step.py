@@ -32,6 +32,7 @@ from sfumato.learn.engine._speed import Speed
 from sfumato.learn.engine._streams import Streams
 from sfumato.learn.engine._unwritten import unwritten
 from sfumato.learn.engine._validate import check_layers, check_precision, trainable
+from sfumato.models import device_of
 from sfumato.privacy import Randomness
 
 # What must stay with the operator: realised batch size, norms (R4).
@@ -90,6 +91,7 @@ class StepEngine:
         self._public = PublicSampler(plan.batch, records, randomness)
         self._noise = GaussianNoise(randomness)
         self._projector: Projector | None = None
+        self._coming: Indices | None = None
         self._taken = self._next_check = self._largest_checked = 0
         check_layers(model)
         check_precision(trainable(model))
@@ -103,20 +105,21 @@ class StepEngine:
         plan, team = self._plan, self._team
         parameters = trainable(self._model)
         drawn = self._draw()
-        gradient = torch.zeros(sum(p.numel() for p in parameters.values()))
-        variance = torch.zeros(()).expand(gradient.shape)
+        device = device_of(self._model)
+        gradient = torch.zeros(sum(p.numel() for p in parameters.values()), device=device)
+        variance = torch.zeros((), device=device).expand(gradient.shape)
         public_loss = None
         if plan.epsilon > 0:
             if self._tell_loss is not None:
                 self._tell_loss(self._private_loss(drawn))
             gradient = team.add_up(flatten(self._clipped(team.share(drawn))))
             if plan.is_private and team.is_rank_zero:
-                noise = self._noise.draw(gradient.numel())
+                # drawn from the keystream by the CPU, whatever the device (R15)
+                noise = self._noise.draw(gradient.numel()).to(device)
                 gradient = gradient.add_(noise, alpha=plan.noise_deviation)
             gradient = gradient.div_(plan.divisor)
-            variance = torch.tensor((plan.noise_deviation / plan.divisor) ** 2).expand(
-                gradient.shape
-            )
+            spread = (plan.noise_deviation / plan.divisor) ** 2
+            variance = torch.tensor(spread, device=device).expand(gradient.shape)
             team.follow([gradient])
             if plan.projector is not None:
                 projector = self._current_projector()
@@ -131,7 +134,21 @@ class StepEngine:
         )
 
     def _draw(self) -> Indices:
-        """Rank 0's sample, known to every rank and to nobody else."""
+        """Rank 0's sample, known to every rank and to nobody else.
+
+        Where records are read ahead, the sample of the next step is drawn now: one sampler draws one
+        sample a step, in the same order, so that nothing changes but when they are read.
+        """
+        drawn = self._coming if self._coming is not None else self._sample()
+        if self._streams.reads_ahead and self._taken + 1 < self._plan.steps:
+            self._coming = self._sample()
+            for unit in self._team.share(self._coming):
+                self._streams.expect(self._units[int(unit)])
+        else:
+            self._coming = None
+        return drawn
+
+    def _sample(self) -> Indices:
         return self._team.agree(self._private.draw() if self._team.is_rank_zero else None)
 
     def _clipped(self, drawn: Indices) -> Sums:
@@ -200,7 +217,8 @@ class StepEngine:
         own = team.share(drawn)
         rows = self._streams.public(own) if len(own) else None
         parameters = trainable(self._model)
-        total, loss = torch.zeros(sum(p.numel() for p in parameters.values())), 0.0
+        size = sum(p.numel() for p in parameters.values())
+        total, loss = torch.zeros(size, device=device_of(self._model)), 0.0
         if rows is not None:
             loss, mean = mean_loss_and_gradient(self._model, self._loss, rows, self._speed)
             share = rows.records / max(1, len(drawn))

@@ -11,12 +11,13 @@ import torch
 from torch import nn
 from torch.utils import _pytree as tree
 
-from sfumato.data import Record, Records
+from sfumato.data import ReadAhead, Record, Records
 from sfumato.learn._plan import Plan
 from sfumato.learn.engine._routes import Rows
 from sfumato.learn.engine._trunk import TrunkCache
 from sfumato.learn.views._prepare import Preparation
 from sfumato.learn.views._public_view import is_blank, stack
+from sfumato.models import device_of
 
 
 class Streams:
@@ -32,12 +33,23 @@ class Streams:
         plan: Plan,
         prepare: Preparation,
         cache: TrunkCache | None = None,
+        ahead: ReadAhead | None = None,
     ) -> None:
         self._model, self._records, self._plan = model, records, plan
         self._prepare, self._cache = prepare, cache
+        self._ahead = ahead or ReadAhead(records, 0)
         self._facts: dict[int, tuple[bool, Any]] = {}
         self._last: tuple[int, Record] | None = None
         self._clear: tuple[Records, Rows | None] | None = None
+
+    @property
+    def reads_ahead(self) -> bool:
+        return self._ahead.is_open
+
+    def expect(self, indices: Iterable[int]) -> None:
+        """These come next: begin to read those that no cache holds."""
+        cached = self._cache.holds if self._cache is not None else lambda index: False
+        self._ahead.expect(index for index in indices if not cached(index))
 
     def private(self, indices: Iterable[int]) -> Rows | None:
         """Rows of the given records; blank ones are left out, so they contribute exactly zero."""
@@ -93,7 +105,7 @@ class Streams:
 
     def _record(self, index: int) -> Record:
         if self._last is None or self._last[0] != index:
-            self._last = (index, self._records[index])
+            self._last = (index, self._ahead.get(index))
         return self._last[1]
 
     def _fact(self, index: int) -> tuple[bool, Any]:
@@ -107,9 +119,10 @@ class Streams:
         if not seen:
             return None
         clips = self._plan.clips
-        x: Any = stack(seen)
-        y = torch.from_numpy(np.stack([np.asarray(label) for label in labels]))
+        device = device_of(self._model)
+        x: Any = tree.tree_map(lambda t: t.to(device), stack(seen))
+        y = torch.from_numpy(np.stack([np.asarray(label) for label in labels])).to(device)
         if clips > 1:
             x = tree.tree_map(lambda t: t.flatten(0, 1), x)
             y = y.repeat_interleave(clips, 0)
-        return Rows(x, y, torch.full((len(seen), clips), 1.0 / clips))
+        return Rows(x, y, torch.full((len(seen), clips), 1.0 / clips, device=device))

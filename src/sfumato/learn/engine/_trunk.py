@@ -26,7 +26,7 @@ from sfumato.learn._plan import Plan
 from sfumato.learn._projector import content_hash
 from sfumato.learn.engine._speed import Speed
 from sfumato.learn.views._prepare import Preparation
-from sfumato.models import Step, cut
+from sfumato.models import Step, cut, device_of
 
 _DIGEST = 32
 
@@ -66,11 +66,11 @@ class TrunkCache:
         """Trunk features of one record's view, from the shelf or computed now."""
         shelf = self._files.get(view)
         if shelf is not None and shelf.trusted[index]:
-            return shelf.read(index)
+            return self._here(shelf.read(index))
         record = load()
         digest = _content(record)
         if shelf is not None and shelf.holds(index, digest):
-            return shelf.read(index)
+            return self._here(shelf.read(index))
         features = self.features(compute(record))
         self.computed += 1
         if view not in self._files:
@@ -80,6 +80,18 @@ class TrunkCache:
         if shelf is not None:
             shelf.write(index, digest, features)
         return features
+
+    def _here(self, features: Any) -> Any:
+        """Features from a shelf, which is memory of the CPU, where the trained part is."""
+        device = device_of(self.tail)
+        if isinstance(features, tuple):
+            return tuple(part.to(device) for part in features)
+        return features.to(device)
+
+    def holds(self, index: int) -> bool:
+        """Whether no view that was asked for so far needs the record again."""
+        shelves = self._files.values()
+        return bool(shelves) and all(s is not None and s.trusted[index] for s in shelves)
 
     def own_names(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """The model's names for the tail's parameters."""
@@ -94,7 +106,7 @@ class TrunkCache:
     def features(self, seen: Any) -> Any:
         """The trunk's answer to one record; one at a time, so a token-dropping model pads nothing."""
         single = self._clips == 1
-        parts = seen if isinstance(seen, tuple) else (seen,)
+        parts = self._here(seen if isinstance(seen, tuple) else (seen,))
         state: Any = tuple(part[None] if single else part for part in parts)
         state = state if len(state) > 1 else state[0]
         with torch.no_grad():
@@ -162,7 +174,7 @@ class _Shelf:
     def write(self, index: int, digest: bytes, features: Any) -> None:
         start = _DIGEST
         for part in features if isinstance(features, tuple) else (features,):
-            raw = part.contiguous().reshape(-1).view(torch.uint8).numpy()
+            raw = part.cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
             self._map[index, start : start + len(raw)] = raw
             start += len(raw)
         # the digest goes last: a row that was cut short is not mistaken for a whole one
@@ -202,7 +214,6 @@ def _fitting(
         digest.update(step.name.encode())
         for part in step.modules:
             for tensor in (*part.parameters(), *part.buffers()):
-                digest.update(
-                    tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-                )
+                plain = tensor.detach().cpu().contiguous().reshape(-1)
+                digest.update(plain.view(torch.uint8).numpy().tobytes())
     return TrunkCache(model, trunk, tail, len(records), plan.clips, speed, digest.hexdigest()[:32])
