@@ -22,10 +22,12 @@ from sfumato.data._pose import (
 )
 from sfumato.data._pose_metrics import (
     COCO_SIGMAS,
+    PoseMeasures,
     oks,
     oks_average_precision,
     pck,
     pckh,
+    pose_measures,
     torso_size,
 )
 from sfumato.data._privacy_attributes import (
@@ -72,6 +74,7 @@ __all__ = [
     "JointRecords",
     "PersonCrops",
     "PictureFiles",
+    "PoseMeasures",
     "PoseRecords",
     "PrivacyAnnotations",
     "Problems",
@@ -119,6 +122,7 @@ __all__ = [
     "pa_hmdb51_videos",
     "pck",
     "pckh",
+    "pose_measures",
     "read_registered",
     "read_wav",
     "register_dataset",

@@ -14,7 +14,7 @@ from sfumato.learn._methods import (
 from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule, Sgd
 from sfumato.learn._own_loop import DrawnBatch, PrivateStep
 from sfumato.learn._plan import Plan, PlanError
-from sfumato.learn._pose import PoseLoss, SkeletonFinder
+from sfumato.learn._pose import PlaceLoss, PoseLoss, SkeletonFinder
 from sfumato.learn._projector import Projector, ProjectorError, Subspace
 from sfumato.learn._sampled_units import TrainingError
 from sfumato.learn._saved import save_model
@@ -67,7 +67,7 @@ __all__ = [
     "ChangingBufferError", "CheckpointError", "ConfigError", "DrawnBatch", "FeatureMap", "FeatureMapError",
     "HeldOutError", "Invertibility", "Job", "LossError", "LowFrequency", "MaskedPixels",
     "MethodError", "MixedRecordsError", "ModelError", "Optimizer", "OptimizerError",
-    "OwnersError", "PastTraining", "PictureInput", "Pictures", "PixelateFeatures", "Plan", "PlanError",
+    "OwnersError", "PastTraining", "PictureInput", "Pictures", "PixelateFeatures", "PlaceLoss", "Plan", "PlanError",
     "PoseLoss", "Preparation", "PreparationError", "PrivateStep", "Progress", "Projector", "ProjectorError",
     "PublicView", "ReducedLossError", "Route", "RouteChoice", "Run", "Schedule", "Scores",
     "Sgd", "SkeletonFinder", "Speed", "SpeedError", "SpendHook", "StartingWeights",

@@ -8,16 +8,30 @@ import numpy as np
 from torch import nn
 
 from sfumato.data import ArrayRecords, Records, vocabulary
-from sfumato.learn._pose import PoseLoss, SkeletonFinder
+from sfumato.learn._pose import PlaceLoss, PoseLoss, SkeletonFinder
 from sfumato.learn.config._schema import ConfigError, PoseConfig, TrainConfig, read_config
-from sfumato.models import freeze_batchnorm, load_weights, pose_net, replace_batchnorm, select
+from sfumato.models import (
+    THUNDER,
+    freeze_batchnorm,
+    load_weights,
+    pose_net,
+    replace_batchnorm,
+    select,
+    thunder_pose,
+)
 
 
 def pose_model(config: TrainConfig) -> nn.Module:
     """A pose model with the chosen layers trainable and no layer that mixes records."""
     asked, chosen = _asked(config), config.model
+    names = vocabulary(asked.joints)
+    if chosen.name == THUNDER:
+        thunder = thunder_pose(names, pretrained=chosen.pretrained)
+        if chosen.weights is not None:
+            load_weights(thunder, chosen.weights, new_head=True)
+        return thunder
     model: nn.Module = pose_net(
-        chosen.name, len(vocabulary(asked.joints)), pretrained=chosen.pretrained,
+        chosen.name, len(names), pretrained=chosen.pretrained,
         input_size=(config.input.height, config.input.width), split=asked.split,
     )  # fmt: skip
     model = freeze_batchnorm(model) if chosen.norms == "frozen" else replace_batchnorm(model)
@@ -27,8 +41,10 @@ def pose_model(config: TrainConfig) -> nn.Module:
     return model
 
 
-def pose_loss(config: TrainConfig) -> PoseLoss:
+def pose_loss(config: TrainConfig) -> PoseLoss | PlaceLoss:
     asked = _asked(config)
+    if config.model.name == THUNDER:
+        return PlaceLoss(people=asked.people, joints=vocabulary(asked.joints))
     return PoseLoss(
         round(config.input.width * asked.split), asked.split, asked.sigma, asked.people,
         vocabulary(asked.joints),
@@ -70,7 +86,7 @@ def read_skeleton_finder(folder: Path) -> SkeletonFinder:
     load_weights(model, folder / "model.safetensors")
     loss = pose_loss(config)
     size = (config.input.height, config.input.width)
-    return SkeletonFinder(model.eval(), size, loss.joints, loss.x_bins, loss.split)
+    return SkeletonFinder(model.eval(), size, loss.joints, loss.places)
 
 
 def _asked(config: TrainConfig) -> PoseConfig:
