@@ -31,6 +31,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "train": (_TRAIN, "Train a model under a privacy plan."),
     "account": (_TRAIN, "Epsilon, noise or what a paper's setting really gives."),
     "predict": (_TRAIN, "Draw the skeletons that a trained pose model finds."),
+    "evaluate": (_TRAIN, "Score a trained pose model by its data set's measures."),
     "audit": (_JUDGE, "Attack a promise or an output, and show what it got."),
     "ledger": (_JUDGE, "Budgets of data sets: create, show, reserve, commit, list, export."),
     "report": (_JUDGE, "One HTML page: promises, attacks, usefulness, gaps."),

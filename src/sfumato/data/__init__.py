@@ -10,6 +10,7 @@ from sfumato.data._faces import FacePictures, celeba, utkface
 from sfumato.data._indoor_datasets import UtdMhad, airtlab, utd_mhad
 from sfumato.data._joints import COCO, LSP, MPII, mirror_order, translate, vocabulary
 from sfumato.data._manifests import PictureFiles, manifest
+from sfumato.data._mpii import mpii
 from sfumato.data._pose import (
     AnnotatedPerson,
     PoseRecords,
@@ -18,7 +19,6 @@ from sfumato.data._pose import (
     human_art,
     lsp,
     lsp_visibility,
-    mpii,
 )
 from sfumato.data._pose_metrics import (
     COCO_SIGMAS,

@@ -132,9 +132,10 @@ def pose_measures(
             if np.isfinite(every).any():
                 found[f"PCK@{threshold} by torso"] = float(np.nanmean(every))
                 own = every if own is None else own
-    if not found or own is None:
+    if not found:
         return PoseMeasures("PCK@0.2 by torso", float("nan"), {})
-    per_joint = {n: float(v) for n, v in zip(have, own) if np.isfinite(v)}
+    shares = () if own is None else own
+    per_joint = {n: float(v) for n, v in zip(have, shares) if np.isfinite(v)}
     (name, value), *others = found.items()
     return PoseMeasures(name, value, per_joint, dict(others))
 

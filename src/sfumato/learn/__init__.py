@@ -29,7 +29,7 @@ from sfumato.learn.config._job import (
     make_job,
     run_job,
 )
-from sfumato.learn.config._pose_job import read_skeleton_finder
+from sfumato.learn.config._pose_job import evaluate_pose, read_skeleton_finder
 from sfumato.learn.config._schema import ConfigError, TrainConfig, parse_config, read_config
 from sfumato.learn.engine._clipped import clipped_gradient
 from sfumato.learn.engine._probe import RouteChoice, route_of
@@ -73,7 +73,7 @@ __all__ = [
     "Sgd", "SkeletonFinder", "Speed", "SpeedError", "SpendHook", "StartingWeights",
     "StartingWeightsError", "Subspace", "TrainConfig", "TrainingError", "TrainingMethod",
     "TrainingPreset", "VideoClips", "ViewError", "as_records", "blanked", "clipped_gradient", "cross_entropy",
-    "describe", "format_plan", "init_distributed", "keep_freed_memory", "make_job",
+    "describe", "evaluate_pose", "format_plan", "init_distributed", "keep_freed_memory", "make_job",
     "parse_config", "plan_for", "read_config", "read_skeleton_finder", "route_of", "run_job",
     "save_model", "train",
 ]  # fmt: skip

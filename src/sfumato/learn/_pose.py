@@ -48,7 +48,7 @@ class _PersonRows(ABC):
         where areas are, else PCK by torso), each joint's own, and the others beside it."""
         truth = self.one_a_row(y).numpy()
         places, sure = self.places(output)
-        known = [_in_crops(fact, self.people) for fact in facts]
+        known = [_in_crops(fact, self.people) for fact in facts if "crop" in fact]
         sizes = {n: np.concatenate([k[n] for k in known]) for n in (known[0] if known else ())}
         found = pose_measures(places.numpy(), truth, self.joints, sure.mean(1).numpy(), **sizes)
         return Scores(

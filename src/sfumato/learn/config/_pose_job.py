@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
+import torch
 from torch import nn
 
-from sfumato.data import ArrayRecords, Records, vocabulary
+from sfumato.data import (
+    ArrayRecords,
+    DataRequest,
+    JointRecords,
+    PersonCrops,
+    Records,
+    load_dataset,
+    vocabulary,
+)
 from sfumato.learn._pose import PlaceLoss, PoseLoss, SkeletonFinder
+from sfumato.learn._scores import Scores
 from sfumato.learn.config._schema import ConfigError, PoseConfig, TrainConfig, read_config
+from sfumato.learn.views._prepare import PictureInput
 from sfumato.models import (
     THUNDER,
     freeze_batchnorm,
@@ -19,6 +32,7 @@ from sfumato.models import (
     select,
     thunder_pose,
 )
+from sfumato.progress import track
 
 
 def pose_model(config: TrainConfig) -> nn.Module:
@@ -54,7 +68,7 @@ def pose_loss(config: TrainConfig) -> PoseLoss | PlaceLoss:
 def made_up_people(config: TrainConfig, count: int) -> ArrayRecords:
     """Noise with joints, for a trial step that opens no recording."""
     asked, rng = _asked(config), np.random.default_rng(0)
-    size = (config.input.height, config.input.width)
+    size = _size(config)
     lead = (count,) if asked.people == 1 else (count, asked.people)
     y = rng.uniform(0, min(size), (*lead, len(vocabulary(asked.joints)), 3)).astype(np.float32)
     y[..., 2] = 1
@@ -70,6 +84,42 @@ def what_was_wrong(records: Records) -> str | None:
 
 def read_skeleton_finder(folder: Path) -> SkeletonFinder:
     """The pose model that ``sfumato train`` wrote to ``folder``."""
+    model, config = _trained(folder)
+    loss = pose_loss(config)
+    return SkeletonFinder(model, _size(config), loss.joints, loss.places)
+
+
+def evaluate_pose(folder: Path, kind: str, data: Path, split: str) -> tuple[int, Scores]:
+    """How many people were scored, and how the model in ``folder`` did on them.
+
+    The split that it was trained on is refused where the training file names it: its scores would be
+    shown without noise (R4).
+    """
+    model, config = _trained(folder)
+    trained_on = config.data
+    same = trained_on.path is not None and trained_on.path.resolve() == data.resolve()
+    if same and trained_on.kind == kind and trained_on.split == split:
+        raise ConfigError(
+            f"Expected another split than {split}, which the model was trained on: scores are shown "
+            "without noise."
+        )
+    asked = _asked(config)
+    request = DataRequest(
+        kind=kind, path=data, split=split, joints=asked.joints, per_person=True,
+    )  # fmt: skip
+    records = PersonCrops(cast(JointRecords, load_dataset(request)), _size(config))
+    loss, prepare = replace(pose_loss(config), people=1), PictureInput()
+    outputs, labels, facts = [], [], []
+    with torch.no_grad():
+        for index in track(range(len(records)), "people", len(records)):
+            record = records[index]
+            outputs.append(model(prepare(record.x, 1)[None]))
+            labels.append(torch.from_numpy(np.asarray(record.y))[None])
+            facts.append(record.attributes)
+    return len(records), loss.scores(torch.cat(outputs), torch.cat(labels), facts)
+
+
+def _trained(folder: Path) -> tuple[nn.Module, TrainConfig]:
     settings = folder / "config.yaml"
     if not settings.is_file():
         raise ConfigError(
@@ -84,9 +134,11 @@ def read_skeleton_finder(folder: Path) -> SkeletonFinder:
         )
     model = pose_model(config)
     load_weights(model, folder / "model.safetensors")
-    loss = pose_loss(config)
-    size = (config.input.height, config.input.width)
-    return SkeletonFinder(model.eval(), size, loss.joints, loss.places)
+    return model.eval(), config
+
+
+def _size(config: TrainConfig) -> tuple[int, int]:
+    return config.input.height, config.input.width
 
 
 def _asked(config: TrainConfig) -> PoseConfig:
