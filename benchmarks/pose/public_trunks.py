@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ ONE_RATE = 30.0  # as published: the same for every C; it fits C = 0.1
 FREE_STEPS = 200
 KEPT = 36  # coefficients a side: 2 % of a crop's, as in table pose
 RESAMPLED = 2000
+ZERO_SHOT = "zero-shot"
 
 
 @dataclass(frozen=True)
@@ -230,23 +232,30 @@ def run(
     cells = Cells("pose-public", {"steps": STEPS, "product": PRODUCT, "records": count}, keep)
     deadline = time.monotonic() + 60 * (math.inf if minutes is None else minutes)
     for trunk in trunks.split(","):
-        task = task_of(trunk, data, cells.folder, count)
-        every: Sequence[Setting] = [
+        # built when a cell is to be measured: a table whose cells are all kept needs no picture
+        task = cache(partial(task_of, trunk, data, cells.folder, count))
+        every: Sequence[Setting | None] = [
+            None,
             *(Setting(m, seed=s) for m in ("sgd", "public-only") for s in range(repeats)),
             *grid(repeats),
             *(Setting(one.method, one.epsilon, one.clip_norm, one.seed, ONE_RATE) for one in grid(1)),
         ]  # fmt: skip
-        rows = [{"method": "zero-shot", **scored(JointsHead(LSP), task)}]
-        left = 0
-        for setting in every[:6] if quick else every:
-            key = f"{trunk}/{setting.key}"
+        rows, left = [], 0
+        for setting in every[:7] if quick else every:
+            key = f"{trunk}/{setting.key if setting else ZERO_SHOT}"
             if time.monotonic() > deadline and not cells.path(key).is_file():
                 left += 1
                 continue
-            rows.append(cells.done(key, lambda setting=setting, task=task: measure(setting, task)))
+            rows.append(cells.done(key, partial(_cell, setting, task)))
         result[trunk] = rows
         if left:
             result["notes"].append(
                 f"{trunk}: {left} cells are not measured yet: run the table again."
             )
     return result
+
+
+def _cell(setting: Setting | None, task: Callable[[], Task]) -> Row:
+    if setting is None:
+        return {"method": ZERO_SHOT, "seed": 0, **scored(JointsHead(LSP), task())}
+    return measure(setting, task())
