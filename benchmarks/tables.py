@@ -65,6 +65,8 @@ TABLES: dict[str, Table] = {
     "people": Table("people.run", "Who is still to be seen in releases, on frames labelled by eye.", 120, 1,
                     ("clips", "airtlab"), ("quick=true", "methods=blur,silhouette"), work=True),
     "pose": Table("pose.run", "Pose estimation: every method, epsilon and clip norm.", 180, 2, ("lsp",)),
+    "pose-public": Table("pose.public_trunks", "Pose: what private pictures add to a public network.", 10, 0.5,
+                         ("lsp",)),
     "protect-blur": Table("protect.blur", "Face blur beside deface, on a clip of yours.", 5, 0.4, alone=True),
     "protect-dprp": Table("protect.dprp", "Video-DPRP as published and ours: seconds and memory.", 10, 0.4),
     "scale": Table("scale.run", "What a folder job of a million items costs its driver; engines.", 15, 0.2),

@@ -111,8 +111,9 @@ def test_other_joint_names_in_a_coco_file_are_refused(coco):
         data.coco_keypoints(coco)
 
 
-def test_human_art_finds_pictures_by_their_own_names(tmp_path, write_picture):
-    root = tmp_path / "HumanArt"
+@pytest.mark.parametrize("folder", ["HumanArt", "human-art-v1"])
+def test_human_art_finds_pictures_by_their_own_names(tmp_path, write_picture, folder):
+    root = tmp_path / folder
     (root / "annotations").mkdir(parents=True)
     write_picture(root / "images" / "2D" / "x.jpg")
     content = {
@@ -154,6 +155,80 @@ def test_mpii_reads_the_published_structure(tmp_path, write_picture):
     assert sorted(records.problems.counts.values()) == [1, 1, 1]
     with pytest.raises(RecordsError, match="no joints for others"):
         data.mpii(tmp_path, "test")
+
+
+def _mpii_entry(image, shift):
+    joints = [[11.0 + shift + k, 21.0 + k] for k in range(16)]
+    visible = [0, *[1] * 15]
+    return {"image": image, "joints": joints, "joints_vis": visible, "center": [31.0, 41.0],
+            "scale": 0.2}  # fmt: skip
+
+
+def test_mpii_follows_the_lists_of_the_field_and_their_head_boxes(tmp_path, write_picture):
+    (tmp_path / "annot").mkdir()
+    for name in ("a.jpg", "b.jpg"):
+        write_picture(tmp_path / "images" / name)
+    lists = {"train": [_mpii_entry("a.jpg", 0)],
+             "valid": [_mpii_entry("b.jpg", 0), _mpii_entry("b.jpg", 5)]}  # fmt: skip
+    for part, entries in lists.items():
+        (tmp_path / "annot" / f"{part}.json").write_text(json.dumps(entries))
+    boxes = np.zeros((2, 2, 2))
+    boxes[1, :, 0], boxes[1, :, 1] = (3, 4), (6, 8)
+    savemat(tmp_path / "annot" / "gt_valid.mat", {"headboxes_src": boxes})
+    train, valid = data.mpii(tmp_path), data.mpii(tmp_path, "valid")
+    assert (len(train), len(valid)) == (1, 1)  # two people of one picture are one record
+    record = valid[0]
+    assert record.y.shape == (2, 16, 3)
+    assert record.y[1, 1].tolist() == [16, 21, 1]  # the lists count from 1
+    assert record.y[:, 0, 2].tolist() == [0, 0]
+    assert record.attributes["head_size"].tolist() == pytest.approx([0.6 * 5, 0.6 * 10])
+    assert record.attributes["boxes"][0].tolist() == [10, 23, 40, 40]
+    assert np.isnan(train[0].attributes["head_size"]).all()
+    with pytest.raises(RecordsError, match=r"annot/trainval.json"):
+        data.mpii(tmp_path, "trainval")
+
+
+def test_mpii_lists_take_head_boxes_from_the_matrix_where_they_lack_them(tmp_path, write_picture):
+    entry = _mpii_entry("a.jpg", 0)
+    point = np.zeros(15, dtype=[("id", "O"), ("x", "O"), ("y", "O")])
+    for k in range(1, 16):
+        point[k - 1] = (k, *entry["joints"][k])
+    person = np.zeros(1, dtype=[(n, "O") for n in ("annopoints", "x1", "y1", "x2", "y2")])
+    person[0] = ({"point": point}, 10.0, 10.0, 13.0, 14.0)
+    annolist = np.zeros(1, dtype=[("image", "O"), ("annorect", "O")])
+    annolist[0] = ({"name": "a.jpg"}, person)
+    release = {"annolist": annolist, "img_train": np.array([1])}
+    savemat(tmp_path / "mpii_human_pose_v1_u12_1.mat", {"RELEASE": release})
+    write_picture(tmp_path / "images" / "a.jpg")
+    (tmp_path / "annot").mkdir()
+    other = _mpii_entry("a.jpg", 7)  # nobody of the matrix
+    (tmp_path / "annot" / "valid.json").write_text(json.dumps([other, entry]))
+    sizes = data.mpii(tmp_path, "valid")[0].attributes["head_size"]
+    assert np.isnan(sizes[0])
+    assert sizes[1] == pytest.approx(3.0)
+
+
+def test_measures_are_those_of_the_data_set():
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(0, 100, (6, 16, 3)).astype(np.float32)
+    truth[..., 2] = rng.random((6, 16)) < 0.8
+    predicted = truth[..., :2] + rng.normal(0, 4, (6, 16, 2))
+    head = np.array([10.0, 12, 9, np.nan, 11, 8])
+    found = data.pose_measures(predicted, truth, MPII, head_size=head)
+    assert found.name == "PCKh@0.5"
+    assert {"PCKh@0.1", "PCK@0.2 by torso", "PCK@0.1 by torso"} <= set(found.others)
+    right = total = 0  # slow and obvious: every annotated joint of a person with a head, but two
+    for i, size in enumerate(head):
+        for j, name in enumerate(MPII):
+            if np.isfinite(size) and truth[i, j, 2] > 0 and name not in ("pelvis", "thorax"):
+                total += 1
+                right += np.hypot(*(predicted[i, j] - truth[i, j, :2])) <= 0.5 * size
+    assert found.value == pytest.approx(right / total)
+    coco = np.ones((2, 17, 3), np.float32) * 50
+    coco[..., 2] = 1
+    said = data.pose_measures(coco[..., :2], coco, COCO, np.ones(2), area=np.array([400.0, np.nan]))
+    assert said.name == "OKS average precision"
+    assert said.value == pytest.approx(1.0)
 
 
 def test_lsp_reads_the_published_matrix_and_finds_the_polarity_of_its_flag(tmp_path, write_picture):

@@ -14,6 +14,7 @@ import torch
 import yaml
 from typer.testing import CliRunner
 
+from sfumato.cli.evaluate import app as evaluate_app
 from sfumato.cli.predict import app as predict_app
 from sfumato.cli.train import app as train_app
 from sfumato.data import LSP, ArrayRecords, CropTransform, pck, torso_size
@@ -34,6 +35,7 @@ from sfumato.learn.engine._streams import Streams
 from sfumato.media import VideoInfo, VideoWriter, open_video
 from sfumato.models import freeze_batchnorm, pose_net, simcc_loss
 from sfumato.privacy import read_card
+from sfumato.store import DownloadError, OfflineError
 
 SIZE = (32, 32)
 BINS = 64
@@ -171,6 +173,69 @@ def test_a_trained_folder_finds_joints_in_the_pictures_own_pixels(trained: Path)
     best = torch.stack((output[0, :, :BINS].argmax(-1), output[0, :, BINS:].argmax(-1)), -1) / 2
     assert np.abs(found[0, :, :2] - crop.back(best.numpy())).max() < 0.5 / crop.matrix[0, 0]
     assert finder.find(picture, []).shape == (0, 14, 3)
+
+
+def test_evaluate_scores_a_split_and_refuses_the_one_it_was_trained_on(
+    trained: Path, tmp_path: Path
+) -> None:
+    lists = {"images": [], "annotations": []}
+    folder = tmp_path / "coco"
+    (folder / "annotations").mkdir(parents=True)
+    (folder / "val2017").mkdir()
+    rng = np.random.default_rng(0)
+    for number in range(3):
+        name = f"{number}.png"
+        cv2.imwrite(str(folder / "val2017" / name), rng.integers(0, 256, (60, 50, 3), np.uint8))
+        joints = np.column_stack([rng.uniform(5, 45, (17, 2)), np.full(17, 2)])
+        lists["images"].append({"id": number, "file_name": name, "width": 50, "height": 60})
+        lists["annotations"].append({"image_id": number, "id": number, "iscrowd": 0, "area": 900.0,
+                                     "bbox": [5, 5, 40, 40], "num_keypoints": 17,
+                                     "keypoints": joints.flatten().tolist()})  # fmt: skip
+    (folder / "annotations" / "person_keypoints_val2017.json").write_text(json.dumps(lists))
+    asked = [str(trained), "--kind", "coco", "--data", str(folder), "--split", "val2017"]
+    result = CliRunner().invoke(evaluate_app, [*asked, "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["people"] == 3
+    assert found["held_out_measure"] == "PCK@0.2 by torso"  # its joints are LSP's: no OKS
+    assert 0 <= found["held_out_accuracy"] <= 1
+    assert set(found["held_out_others"]) == {"PCK@0.1 by torso"}
+    own = (trained / "config.yaml").read_text()
+    same = {**yaml.safe_load(own)["data"], "kind": "coco", "path": str(folder), "split": "val2017"}
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in trained.iterdir():
+        if file.is_file():
+            (copy / file.name).write_bytes(file.read_bytes())
+    (copy / "config.yaml").write_text(yaml.safe_dump({**yaml.safe_load(own), "data": same}))
+    refused = CliRunner().invoke(evaluate_app, [str(copy), *asked[1:]])
+    assert "trained on" in str(refused.exception)
+
+
+@pytest.mark.models
+def test_thunder_trains_its_head_and_says_what_it_has_seen(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"input\.height 256"):
+        parse_config({**SETTINGS, "out": "x", "model": {"name": "movenet-thunder"}})
+    settings = {**SETTINGS, "out": str(tmp_path / "run"), "input": {"height": 256, "width": 256},
+                "data": {"kind": "staged-people", "clips": 3, "seed": 1}, "held_out": None,
+                "model": {"name": "movenet-thunder", "trainable": "head"}}  # fmt: skip
+    file = tmp_path / "pose.yaml"
+    file.write_text(yaml.safe_dump(settings))
+    untrained = CliRunner().invoke(train_app, [str(file), "--json"])
+    assert "model.pretrained: true" in str(untrained.exception)
+    file.write_text(
+        yaml.safe_dump({**settings, "model": {**settings["model"], "pretrained": True}})
+    )
+    result = CliRunner().invoke(train_app, [str(file), "--json"])
+    if isinstance(result.exception, (OfflineError, DownloadError)):
+        pytest.skip(f"the model cannot be had here: {result.exception}")
+    assert result.exit_code == 0, result.output
+    card = read_card(tmp_path / "run" / "model.safetensors")
+    assert any("COCO and fitness videos" in said for said in card.promise.public)
+    picture = np.full((80, 60, 3), 100, np.uint8)
+    found = read_skeleton_finder(tmp_path / "run").find(picture, [(0.0, 0.0, 60.0, 80.0)])
+    assert found.shape == (1, 14, 3)
+    assert np.isfinite(found).all()
 
 
 def test_predict_draws_and_refuses(trained: Path, tmp_path: Path) -> None:

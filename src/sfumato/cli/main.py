@@ -33,6 +33,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "tune": (_TRAIN, "The best of several trainings; epsilon covers the choice."),
     "account": (_TRAIN, "Epsilon, noise or what a paper's setting really gives."),
     "predict": (_TRAIN, "Draw the skeletons that a trained pose model finds."),
+    "evaluate": (_TRAIN, "Score a trained pose model by its data set's measures."),
     "audit": (_JUDGE, "Attack a promise or an output, and show what it got."),
     "ledger": (_JUDGE, "Budgets of data sets: create, show, reserve, commit, list, export."),
     "report": (_JUDGE, "One HTML page: promises, attacks, usefulness, gaps."),

@@ -101,7 +101,7 @@ def train(
     emit(
         as_json,
         {"promise": run.guarantee.to_json(), "history": run.history, "card": card.name},
-        *_scored(last),
+        *scored(last),
         *ending(
             f"model, card and TensorBoard files are in {job.folder}.",
             not_safe(run.guarantee),
@@ -114,12 +114,13 @@ def _annotations(wrong: str) -> None:
     say(f"Annotations that could not be used:\n{wrong}")
 
 
-def _scored(last: dict[str, Any]) -> list[str]:
+def scored(last: dict[str, Any]) -> list[str]:
     """Top-1, mean per-class accuracy and a bar for each class; for pose, PCK and its joints."""
     if "held_out_accuracy" not in last:
         return ["Held-out accuracy: not measured (name held_out in the file)."]
     if "held_out_measure" in last:
         lines = [f"Held-out {last['held_out_measure']}: {100 * last['held_out_accuracy']:.1f} %."]
+        lines += [f"{n}: {100 * v:.1f} %." for n, v in last.get("held_out_others", {}).items()]
     else:
         lines = [
             f"Held-out accuracy: {100 * last['held_out_accuracy']:.1f} %, mean over classes "

@@ -10,6 +10,7 @@ from sfumato.data._faces import FacePictures, celeba, utkface
 from sfumato.data._indoor_datasets import UtdMhad, airtlab, utd_mhad
 from sfumato.data._joints import COCO, LSP, MPII, mirror_order, translate, vocabulary
 from sfumato.data._manifests import PictureFiles, manifest
+from sfumato.data._mpii import mpii
 from sfumato.data._pose import (
     AnnotatedPerson,
     PoseRecords,
@@ -18,14 +19,15 @@ from sfumato.data._pose import (
     human_art,
     lsp,
     lsp_visibility,
-    mpii,
 )
 from sfumato.data._pose_metrics import (
     COCO_SIGMAS,
+    PoseMeasures,
     oks,
     oks_average_precision,
     pck,
     pckh,
+    pose_measures,
     torso_size,
 )
 from sfumato.data._privacy_attributes import (
@@ -73,6 +75,7 @@ __all__ = [
     "JointRecords",
     "PersonCrops",
     "PictureFiles",
+    "PoseMeasures",
     "PoseRecords",
     "PrivacyAnnotations",
     "Problems",
@@ -121,6 +124,7 @@ __all__ = [
     "pa_hmdb51_videos",
     "pck",
     "pckh",
+    "pose_measures",
     "read_registered",
     "read_wav",
     "register_dataset",

@@ -110,6 +110,7 @@ class PersonCrops(IterableRecords):
         facts = {
             "crop": np.stack(matrices),
             "head_size": _chosen(record.attributes["head_size"], order, self.people),
+            "area": _chosen(record.attributes["area"], order, self.people),
         }
         if self.people == 1:
             return Record(x[0], y[0], None, record.owners, facts)

@@ -1,4 +1,4 @@
-"""COCO keypoints, Human-Art, MPII and LSP as records: one image, all its people, one record.
+"""COCO keypoints, Human-Art and LSP as records: one image, all its people, one record.
 
 A record's ``x`` is the picture and ``y`` is (people, joints, 3): x, y and weight (1 annotated, 0
 not). Several people of one picture form one record, so that a promise to records covers whole
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.data._faces import packed_picture
-from sfumato.data._joints import COCO, LSP, MPII, Joints, translate, vocabulary
+from sfumato.data._joints import COCO, LSP, Joints, translate, vocabulary
 from sfumato.data._problems import Problems, existing_file, existing_folder, some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.errors import reading
@@ -113,17 +113,22 @@ def human_art(
     joints: str | Sequence[str] = "coco",
     per_person: bool = False,
 ) -> PoseRecords:
-    """``annotations/PART_humanart.json`` with pictures at their ``file_name`` (HumanArt/images/...)."""
+    """``annotations/PART_humanart.json`` with pictures at their ``file_name`` (HumanArt/images/...).
+
+    A file name starts with the data set's own folder name, whatever the folder is called here.
+    """
     folder = existing_folder(root, "Human-Art")
     listing = folder / "annotations" / f"{part}_humanart.json"
     existing_file(listing, "the keypoints of Human-Art")
-    # file_name starts with the data set's own folder name
-    images = folder.parent if folder.name == "HumanArt" else folder
-    return _coco_style(listing, images, joints, per_person)
+    return _coco_style(listing, folder, joints, per_person, own_name="HumanArt/")
 
 
 def _coco_style(
-    listing: Path, images: Path, joints: str | Sequence[str], per_person: bool
+    listing: Path,
+    images: Path,
+    joints: str | Sequence[str],
+    per_person: bool,
+    own_name: str = "",
 ) -> PoseRecords:
     try:
         content: dict[str, Any] = json.loads(listing.read_text(encoding="utf-8"))
@@ -146,7 +151,7 @@ def _coco_style(
             people.setdefault(note["image_id"], []).append(person)
     pictures = []
     for image in sorted(content.get("images", []), key=lambda image: str(image["file_name"])):
-        path = images / image["file_name"]
+        path = images / str(image["file_name"]).removeprefix(own_name)
         if image["id"] not in people:
             continue
         if not path.is_file():
@@ -273,72 +278,3 @@ def lsp_visibility(root: Root, visible: int | None = None) -> npt.NDArray[np.boo
     flag = _lsp_joints(existing_folder(root, "Leeds Sports Pose"))[..., 2] > 0.5
     seen_flag = bool(flag.mean() > 0.5) if visible is None else bool(visible)
     return np.asarray(flag == seen_flag)
-
-
-@reading("MPII as it is published", RecordsError)
-def mpii(
-    root: Root,
-    part: str = "train",
-    *,
-    joints: str | Sequence[str] = "mpii",
-    per_person: bool = False,
-) -> PoseRecords:
-    """``mpii_human_pose_v1_u12_1.mat`` and ``images/*.jpg``.
-
-    The published test pictures carry no joints, so ``part`` is the published training set
-    ("train"). The head size is 0.6 of the diagonal of the head box, as in the published evaluation.
-    """
-    from scipy.io import loadmat
-
-    if part != "train":
-        raise RecordsError(
-            f"Expected part train: MPII publishes no joints for others, got {part!r}."
-        )
-    folder = existing_folder(root, "MPII")
-    places = (folder, folder / "annotations", folder / "mpii_human_pose_v1_u12_2")
-    name = "mpii_human_pose_v1_u12_1.mat"
-    file = next((p / name for p in places if (p / name).is_file()), folder / name)
-    release = loadmat(
-        existing_file(file, "the annotations of MPII"), struct_as_record=False, squeeze_me=True
-    )["RELEASE"]
-    problems, pictures = Problems(), []
-    trains = np.atleast_1d(release.img_train)
-    for note, used in zip(np.atleast_1d(release.annolist), trains):
-        if not used:
-            continue
-        found = [_mpii_person(rect, problems) for rect in np.atleast_1d(note.annorect)]
-        people = tuple(person for person in found if person is not None)
-        path = folder / "images" / str(note.image.name)
-        if people and not path.is_file():
-            problems.add("Expected every listed picture, but some files are not there: left out.")
-        elif people:
-            pictures.append((path, people))
-    return PoseRecords(
-        pictures, vocabulary(joints), source=MPII, per_person=per_person, problems=problems
-    )
-
-
-def _mpii_person(rect: Any, problems: Problems) -> AnnotatedPerson | None:
-    points = getattr(getattr(rect, "annopoints", None), "point", None)
-    if points is None:
-        problems.add("Expected annotated joints, got people without any: left out.")
-        return None
-    joints = np.zeros((len(MPII), 3), np.float32)
-    for point in np.atleast_1d(points):
-        number = int(point.id)
-        if not 0 <= number < len(MPII):
-            problems.add("Expected joint numbers 0 to 15, got others: left out.")
-            continue
-        joints[number] = (float(point.x), float(point.y), 1.0)
-    if not joints[:, 2].any():
-        problems.add("Expected annotated joints, got people without any: left out.")
-        return None
-    head = float("nan")
-    corners = [getattr(rect, name, None) for name in ("x1", "y1", "x2", "y2")]
-    if all(isinstance(c, int | float | np.number) for c in corners):
-        x1, y1, x2, y2 = (float(c) for c in corners)  # type: ignore[arg-type]
-        head = 0.6 * float(np.hypot(x2 - x1, y2 - y1))
-    if not head > 0:
-        problems.add("Expected a head box with every person, got none: PCKh cannot count them.")
-        head = float("nan")
-    return AnnotatedPerson(joints, box_of(joints), head_size=head)

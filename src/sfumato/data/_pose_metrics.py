@@ -1,11 +1,13 @@
-"""PCKh, PCK by torso and OKS as plain functions of arrays."""
+"""PCKh, PCK by torso and OKS as plain functions of arrays, and which of them a data set is scored by."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data._joints import vocabulary
+from sfumato.data._joints import COCO, vocabulary
 
 Array = npt.NDArray[np.floating]
 
@@ -80,3 +82,69 @@ def oks_average_precision(similarity: Array, scores: Array) -> float:
         place = np.searchsorted(recall, recalls, side="left")
         precisions.append(np.where(place < people, best[np.minimum(place, people - 1)], 0.0).mean())
     return float(np.mean(precisions))
+
+
+@dataclass(frozen=True)
+class PoseMeasures:
+    """Shares of one: the data set's own measure, each joint's, and other measures of the same answers."""
+
+    name: str
+    value: float
+    per_joint: dict[str, float]
+    others: dict[str, float] = field(default_factory=dict)
+
+
+# MPII's evaluation leaves them out of the mean
+_NOT_IN_PCKH = frozenset({"pelvis", "thorax"})
+
+
+def pose_measures(
+    predicted: Array,
+    truth: Array,
+    names: str | tuple[str, ...],
+    scores: Array | None = None,
+    *,
+    head_size: Array | None = None,
+    area: Array | None = None,
+) -> PoseMeasures:
+    """Every measure that these people allow, the first of them as the data set's own.
+
+    PCKh@0.5 and @0.1 where a head size is known, over all annotated joints but pelvis and thorax, as
+    MPII counts; OKS average precision where an area is known and the joints are COCO's; PCK@0.2 and
+    @0.1 by torso, mean over joints, as LSP is evaluated. ``scores`` (people,) rank predictions.
+    """
+    have = vocabulary(names)
+    found: dict[str, float] = {}
+    own = None
+    if head_size is not None and np.isfinite(head_size).any():
+        for threshold in (0.5, 0.1):
+            every = pckh(predicted, truth, head_size, threshold)
+            found[f"PCKh@{threshold}"] = _mean_as_mpii(every, truth, head_size, have)
+            own = every if own is None else own
+    if have == COCO and area is not None and np.isfinite(area).any():
+        similar = np.where(np.isfinite(area), oks(predicted, truth, area), np.nan)
+        sure = np.ones(len(truth)) if scores is None else scores
+        found["OKS average precision"] = oks_average_precision(similar, sure)
+    if {"left_shoulder", "right_hip"} <= set(have):
+        size = torso_size(truth, have)
+        for threshold in (0.2, 0.1):
+            every = pck(predicted, truth, size, threshold)
+            if np.isfinite(every).any():
+                found[f"PCK@{threshold} by torso"] = float(np.nanmean(every))
+                own = every if own is None else own
+    if not found:
+        return PoseMeasures("PCK@0.2 by torso", float("nan"), {})
+    shares = () if own is None else own
+    per_joint = {n: float(v) for n, v in zip(have, shares) if np.isfinite(v)}
+    (name, value), *others = found.items()
+    return PoseMeasures(name, value, per_joint, dict(others))
+
+
+def _mean_as_mpii(every: Array, truth: Array, head_size: Array, names: tuple[str, ...]) -> float:
+    """The mean over joints weighted by how often each is annotated: every annotated joint counts once."""
+    usable = np.isfinite(head_size) & (head_size > 0)
+    counts = ((truth[..., 2] > 0) & usable[:, None]).sum(0)
+    weight = np.array([0 if name in _NOT_IN_PCKH else count for name, count in zip(names, counts)])
+    if not weight.sum():
+        return float("nan")
+    return float((np.nan_to_num(every) * weight).sum() / weight.sum())

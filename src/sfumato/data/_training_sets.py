@@ -7,7 +7,8 @@ from collections.abc import Callable
 from sfumato.data._action_lists import hmdb51, ntu_rgbd, toyota_smarthome, ucf101
 from sfumato.data._indoor_datasets import utd_mhad
 from sfumato.data._manifests import PictureFiles, manifest
-from sfumato.data._pose import PoseRecords, coco_keypoints, human_art, lsp, mpii
+from sfumato.data._mpii import mpii
+from sfumato.data._pose import PoseRecords, coco_keypoints, human_art, lsp
 from sfumato.data._records import ArrayRecords, Records, RecordsError
 from sfumato.data._registry import DataRequest
 from sfumato.data._stage import StagedFolder

@@ -14,7 +14,7 @@ from sfumato.learn._methods import (
 from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule, Sgd
 from sfumato.learn._own_loop import DrawnBatch, PrivateStep
 from sfumato.learn._plan import Plan, PlanError
-from sfumato.learn._pose import PoseLoss, SkeletonFinder
+from sfumato.learn._pose import PlaceLoss, PoseLoss, SkeletonFinder
 from sfumato.learn._projector import Projector, ProjectorError, Subspace
 from sfumato.learn._sampled_units import TrainingError
 from sfumato.learn._saved import save_model
@@ -29,7 +29,7 @@ from sfumato.learn.config._job import (
     make_job,
     run_job,
 )
-from sfumato.learn.config._pose_job import read_skeleton_finder
+from sfumato.learn.config._pose_job import evaluate_pose, read_skeleton_finder
 from sfumato.learn.config._schema import ConfigError, TrainConfig, parse_config, read_config
 from sfumato.learn.config._tune_job import Tuning, make_tuning, run_tuning
 from sfumato.learn.engine._clipped import clipped_gradient
@@ -68,13 +68,13 @@ __all__ = [
     "ChangingBufferError", "CheckpointError", "ConfigError", "DrawnBatch", "FeatureMap", "FeatureMapError",
     "HeldOutError", "Invertibility", "Job", "LossError", "LowFrequency", "MaskedPixels",
     "MethodError", "MixedRecordsError", "ModelError", "Optimizer", "OptimizerError",
-    "OwnersError", "PastTraining", "PictureInput", "Pictures", "PixelateFeatures", "Plan", "PlanError",
+    "OwnersError", "PastTraining", "PictureInput", "Pictures", "PixelateFeatures", "PlaceLoss", "Plan", "PlanError",
     "PoseLoss", "Preparation", "PreparationError", "PrivateStep", "Progress", "Projector", "ProjectorError",
     "PublicView", "ReducedLossError", "Route", "RouteChoice", "Run", "Schedule", "Scores",
     "Sgd", "SkeletonFinder", "Speed", "SpeedError", "SpendHook", "StartingWeights",
     "StartingWeightsError", "Subspace", "TrainConfig", "TrainingError", "TrainingMethod",
     "TrainingPreset", "Tuning", "VideoClips", "ViewError", "as_records", "blanked", "clipped_gradient", "cross_entropy",
-    "describe", "format_plan", "init_distributed", "keep_freed_memory", "make_job", "make_tuning",
+    "describe", "evaluate_pose", "format_plan", "init_distributed", "keep_freed_memory", "make_job", "make_tuning",
     "parse_config", "plan_for", "read_config", "read_skeleton_finder", "route_of", "run_job",
     "run_tuning", "save_model", "train",
 ]  # fmt: skip

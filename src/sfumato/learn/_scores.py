@@ -29,6 +29,8 @@ class Scores:
     loss: float
     per_class: dict[str, float] = field(default_factory=dict)
     measure: str = "accuracy"
+    # further measures of the same answers, as shares of one
+    others: dict[str, float] = field(default_factory=dict)
 
     @property
     def mean_class_accuracy(self) -> float:
@@ -42,30 +44,34 @@ class Scores:
             "held_out_loss": self.loss,
         }
         # classes are scored by accuracy unless something else is said
-        return told if self.measure == "accuracy" else {**told, "held_out_measure": self.measure}
+        if self.measure == "accuracy":
+            return told
+        return {**told, "held_out_measure": self.measure, "held_out_others": self.others}
 
 
 def score(model: nn.Module, held_out: Records, streams: Streams, loss: Loss) -> Scores:
     """Top-1, mean per-class accuracy and loss; a record's class scores are averaged over its clips.
 
-    A loss with a method ``scores(output, y)`` (pose: PCK) is asked instead.
+    A loss with a method ``scores(output, y, attributes of records)`` (pose: PCK) is asked instead.
     """
     own = getattr(loss, "scores", None)
-    guessed, true, losses, outputs = [], [], [], []
+    guessed, true, losses, outputs, facts = [], [], [], [], []
     with evaluating(model), torch.no_grad():
         for start in range(0, len(held_out), _ROWS_AT_A_TIME):
             stop = min(start + _ROWS_AT_A_TIME, len(held_out))
-            rows = streams.held_out(held_out, range(start, stop))
+            chosen = [held_out[index] for index in range(start, stop)]
+            rows = streams.held_out(chosen, range(len(chosen)))
             assert rows is not None
             output = forward(model, rows.x)
             if own is not None:
                 outputs.append((output, rows.y))
+                facts += [record.attributes for record in chosen]
                 continue
             losses.append(loss(output, rows.y))
             guessed.append(_classes(output, rows))
             true.append(rows.y[:: rows.clips])
     if own is not None:
-        found: Scores = own(*(torch.cat(part) for part in zip(*outputs)))
+        found: Scores = own(*(torch.cat(part) for part in zip(*outputs)), facts)
         return found
     right, labels = torch.cat(guessed) == torch.cat(true), torch.cat(true)
     names = held_out.classes

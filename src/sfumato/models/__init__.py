@@ -9,6 +9,8 @@ from sfumato.models._device import choose_device, device_of
 from sfumato.models._efficientnet import EfficientNetLite0, efficientnet_lite0
 from sfumato.models._encoders import MelCNN, RecordMLP, SensorCNN
 from sfumato.models._i3d import I3D, i3d, i3d_state, kinetics400_classes
+from sfumato.models._joints_head import THUNDER, JointsHead, JointsNet, MirrorTrunk, thunder_pose
+from sfumato.models._movenet import MoveNet, movenet_thunder
 from sfumato.models._mvit import MViT, mvit_b, mvit_v2_s
 from sfumato.models._norms import freeze_batchnorm, replace_batchnorm
 from sfumato.models._pose_nets import POSE_BACKBONES, TwoScales, pose_net
@@ -20,10 +22,10 @@ from sfumato.models._video_vit import VideoViT
 from sfumato.models._weights import WeightsError, load_weights, read_weights
 
 __all__ = [
-    "I3D", "POSE_BACKBONES", "EfficientNetLite0", "MViT", "MelCNN", "PoseNet", "Preset",
+    "I3D", "POSE_BACKBONES", "THUNDER", "EfficientNetLite0", "JointsHead", "JointsNet", "MViT", "MelCNN", "MirrorTrunk", "MoveNet", "PoseNet", "Preset",
     "RecordMLP", "SensorCNN", "SimCC", "Step", "TinyViT", "TwoScales", "VideoViT",
     "WeightsError", "choose_device", "cut", "decode", "device_of", "efficientnet_lite0", "freeze_batchnorm",
-    "i3d", "i3d_state", "kinetics400_classes", "load_weights", "mvit_b", "mvit_v2_s",
+    "i3d", "i3d_state", "kinetics400_classes", "load_weights", "movenet_thunder", "mvit_b", "mvit_v2_s",
     "pose_net", "read_weights", "replace_batchnorm", "run", "select", "simcc_loss",
-    "soft_labels", "split_axes", "tiny_vit",
+    "soft_labels", "split_axes", "thunder_pose", "tiny_vit",
 ]  # fmt: skip

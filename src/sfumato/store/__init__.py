@@ -9,7 +9,7 @@ arrays of a checkpoint. Every byte is compared with a pinned SHA-256; nothing of
 installed or run.
 """
 
-from sfumato.store._arrays import load_arrays, unpickle_arrays
+from sfumato.store._arrays import graph_weights, load_arrays, unpickle_arrays
 from sfumato.store._cache import CacheState, cache_folder, entry, path, paths, pull, state
 from sfumato.store._errors import (
     CacheError,
@@ -25,6 +25,6 @@ from sfumato.store._registry import MODELS, Archive, Member, ModelEntry
 __all__ = [
     "MODELS", "Archive", "CacheError", "CacheState", "DigestError", "DownloadError", "Member",
     "ModelEntry", "OfflineError", "UnknownModelError", "UnsafeArchiveError",
-    "UnsafePickleError", "cache_folder", "entry", "load_arrays", "path", "paths", "pull",
+    "UnsafePickleError", "cache_folder", "entry", "graph_weights", "load_arrays", "path", "paths", "pull",
     "state", "unpickle_arrays",
 ]  # fmt: skip

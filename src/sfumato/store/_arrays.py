@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from sfumato.errors import SfumatoError
 from sfumato.files import atomic_output
-from sfumato.store._cache import cache_folder, entry, path
+from sfumato.store._cache import cache_folder, entry, paths
 from sfumato.store._errors import DigestError, UnsafePickleError
 from sfumato.store._registry import ModelEntry
 
@@ -38,7 +40,7 @@ def load_arrays(name: str, offline: bool = False, progress: bool = True) -> Arra
     arrays = _read_copy(copy)
     if arrays is not None and arrays_digest(arrays) == wanted.arrays_sha256:
         return arrays
-    arrays = _read_original(wanted, path(name, offline=offline, progress=progress))
+    arrays = _read_original(wanted, *paths(name, offline=offline, progress=progress))
     if arrays_digest(arrays) != wanted.arrays_sha256:
         raise DigestError(
             f"Expected the arrays of {name!r} with the pinned SHA-256 {wanted.arrays_sha256}, but "
@@ -138,7 +140,46 @@ def _flatten(prefix: str, tree: Any, flat: Arrays) -> None:
         )
 
 
-def _read_original(wanted: ModelEntry, file: Path) -> Arrays:
+def graph_weights(described: dict[str, Any], content: bytes) -> Arrays:
+    """The constants of a TensorFlow.js graph model: what its json says of them, and the bytes beside it.
+
+    They are widened, never changed: ``float16`` to 32 bits, ``uint8`` and ``uint16`` by the scale and
+    the least value that the json states.
+    """
+    arrays: Arrays = {}
+    at = 0
+    for each in (each for group in described["weightsManifest"] for each in group["weights"]):
+        packed = each.get("quantization")
+        kind = np.dtype(_GRAPH_KINDS[(packed or each)["dtype"]])
+        count = math.prod(each["shape"])
+        if at + count * kind.itemsize > len(content):
+            raise ValueError("too few weights")
+        values = np.frombuffer(content, kind, count, at).reshape(each["shape"])
+        at += count * kind.itemsize
+        if packed is not None:
+            values = values.astype(np.float32)
+            if packed["dtype"] != "float16":
+                values = values * np.float32(packed["scale"]) + np.float32(packed["min"])
+        arrays[each["name"]] = values.astype(_GRAPH_KINDS[each["dtype"]])
+    if at != len(content):
+        raise ValueError("more weights than the network has")
+    return arrays
+
+
+_GRAPH_KINDS = {
+    "float32": "<f4",
+    "int32": "<i4",
+    "bool": "?",
+    "float16": "<f2",
+    "uint8": "u1",
+    "uint16": "<u2",
+}
+
+
+def _read_original(wanted: ModelEntry, file: Path, weights: Path | None = None) -> Arrays:
+    if wanted.arrays == "tfjs":
+        assert weights is not None
+        return graph_weights(json.loads(file.read_bytes()), weights.read_bytes())
     if wanted.arrays == "pickle":
         with open(file, "rb") as stream:
             return unpickle_arrays(stream)

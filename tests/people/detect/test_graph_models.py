@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from graph_oracle import evaluate
 
-from sfumato import store
+from sfumato import models, store
 from sfumato.errors import SfumatoError
 from sfumato.people.detect._centernet import _KINDS, _SIDES
 from sfumato.people.detect._centernet import decode as decode_centernet
@@ -319,3 +320,15 @@ def test_centernet_is_decoded_as_its_graph_decodes() -> None:
     )
     np.testing.assert_allclose(scores, people[:, 4], atol=1e-5)
     np.testing.assert_allclose(corners, people[:, :4], atol=0.02)
+
+
+@pytest.mark.models
+def test_the_trainable_thunder_says_what_its_graph_says_in_double_precision() -> None:
+    graph, picture = _real("movenet-thunder"), _blobs(256, 256)
+    (said,) = evaluate(graph, picture, ["Identity"])
+    with torch.no_grad():
+        pixels = torch.from_numpy(picture).double().permute(2, 0, 1)[None]
+        own = models.movenet_thunder().double()(pixels)[0].numpy()
+    assert said[0, 0].std(axis=0).min() > 0.01
+    np.testing.assert_allclose(own[:, [1, 0]] / 256, said[0, 0, :, :2], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(own[:, 2], said[0, 0, :, 2], rtol=0, atol=1e-10)

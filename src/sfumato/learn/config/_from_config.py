@@ -30,7 +30,7 @@ from sfumato.learn.engine._speed import Speed
 from sfumato.learn.views._prepare import PictureInput, Pictures, VideoClips
 from sfumato.learn.views._public_view import PublicView
 from sfumato.learn.views._registry import make_view
-from sfumato.models import VideoViT, load_weights, mvit_b, mvit_v2_s, select
+from sfumato.models import THUNDER, VideoViT, load_weights, mvit_b, mvit_v2_s, select
 
 
 def build_model(config: TrainConfig, classes: int, *, here: bool = False) -> nn.Module:
@@ -40,6 +40,11 @@ def build_model(config: TrainConfig, classes: int, *, here: bool = False) -> nn.
     the operator's own training file, never for a file that came with a model.
     """
     if config.pose is not None:
+        if config.model.name == THUNDER and not (config.model.pretrained or config.model.weights):
+            raise ConfigError(
+                f"Expected model.pretrained: true with {THUNDER}, whose trunk does not train, got "
+                "neither that nor model.weights."
+            )
         return pose_model(config)
     if config.model.import_ is not None:
         return imported_model(
@@ -66,7 +71,8 @@ def starting_weights(config: TrainConfig) -> StartingWeights:
     # nobody knows what a class of one's own loads when it is made
     start = StartingWeights.fresh() if chosen.import_ is None else StartingWeights()
     if chosen.pretrained:
-        start = StartingWeights.from_store(chosen.name, "ImageNet")
+        saw = "COCO and fitness videos" if chosen.name == THUNDER else "ImageNet"
+        start = StartingWeights.from_store(chosen.name, saw)
     if chosen.weights is None:
         return start
     found = StartingWeights.of_file(chosen.weights, other_data=chosen.weights_saw == "other-data")

@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
+import torch
 from torch import nn
 
-from sfumato.data import ArrayRecords, Records, vocabulary
-from sfumato.learn._pose import PoseLoss, SkeletonFinder
+from sfumato.data import (
+    ArrayRecords,
+    DataRequest,
+    JointRecords,
+    PersonCrops,
+    Records,
+    load_dataset,
+    vocabulary,
+)
+from sfumato.learn._pose import PlaceLoss, PoseLoss, SkeletonFinder
+from sfumato.learn._scores import Scores
 from sfumato.learn.config._schema import ConfigError, PoseConfig, TrainConfig, read_config
+from sfumato.learn.views._prepare import PictureInput
 from sfumato.models import (
+    THUNDER,
     choose_device,
     freeze_batchnorm,
     load_weights,
     pose_net,
     replace_batchnorm,
     select,
+    thunder_pose,
 )
+from sfumato.progress import track
 
 
 def pose_model(config: TrainConfig) -> nn.Module:
     """A pose model with the chosen layers trainable and no layer that mixes records."""
     asked, chosen = _asked(config), config.model
+    names = vocabulary(asked.joints)
+    if chosen.name == THUNDER:
+        thunder = thunder_pose(names, pretrained=chosen.pretrained)
+        if chosen.weights is not None:
+            load_weights(thunder, chosen.weights, new_head=True)
+        return thunder
     model: nn.Module = pose_net(
-        chosen.name, len(vocabulary(asked.joints)), pretrained=chosen.pretrained,
+        chosen.name, len(names), pretrained=chosen.pretrained,
         input_size=(config.input.height, config.input.width), split=asked.split,
     )  # fmt: skip
     model = freeze_batchnorm(model) if chosen.norms == "frozen" else replace_batchnorm(model)
@@ -34,8 +56,10 @@ def pose_model(config: TrainConfig) -> nn.Module:
     return model
 
 
-def pose_loss(config: TrainConfig) -> PoseLoss:
+def pose_loss(config: TrainConfig) -> PoseLoss | PlaceLoss:
     asked = _asked(config)
+    if config.model.name == THUNDER:
+        return PlaceLoss(people=asked.people, joints=vocabulary(asked.joints))
     return PoseLoss(
         round(config.input.width * asked.split), asked.split, asked.sigma, asked.people,
         vocabulary(asked.joints),
@@ -45,7 +69,7 @@ def pose_loss(config: TrainConfig) -> PoseLoss:
 def made_up_people(config: TrainConfig, count: int) -> ArrayRecords:
     """Noise with joints, for a trial step that opens no recording."""
     asked, rng = _asked(config), np.random.default_rng(0)
-    size = (config.input.height, config.input.width)
+    size = _size(config)
     lead = (count,) if asked.people == 1 else (count, asked.people)
     y = rng.uniform(0, min(size), (*lead, len(vocabulary(asked.joints)), 3)).astype(np.float32)
     y[..., 2] = 1
@@ -61,6 +85,43 @@ def what_was_wrong(records: Records) -> str | None:
 
 def read_skeleton_finder(folder: Path, device: str = "cpu") -> SkeletonFinder:
     """The pose model that ``sfumato train`` wrote to ``folder``, on ``device``."""
+    model, config = _trained(folder)
+    model.to(choose_device(device))
+    loss = pose_loss(config)
+    return SkeletonFinder(model, _size(config), loss.joints, loss.places)
+
+
+def evaluate_pose(folder: Path, kind: str, data: Path, split: str) -> tuple[int, Scores]:
+    """How many people were scored, and how the model in ``folder`` did on them.
+
+    The split that it was trained on is refused where the training file names it: its scores would be
+    shown without noise (R4).
+    """
+    model, config = _trained(folder)
+    trained_on = config.data
+    same = trained_on.path is not None and trained_on.path.resolve() == data.resolve()
+    if same and trained_on.kind == kind and trained_on.split == split:
+        raise ConfigError(
+            f"Expected another split than {split}, which the model was trained on: scores are shown "
+            "without noise."
+        )
+    asked = _asked(config)
+    request = DataRequest(
+        kind=kind, path=data, split=split, joints=asked.joints, per_person=True,
+    )  # fmt: skip
+    records = PersonCrops(cast(JointRecords, load_dataset(request)), _size(config))
+    loss, prepare = replace(pose_loss(config), people=1), PictureInput()
+    outputs, labels, facts = [], [], []
+    with torch.no_grad():
+        for index in track(range(len(records)), "people", len(records)):
+            record = records[index]
+            outputs.append(model(prepare(record.x, 1)[None]))
+            labels.append(torch.from_numpy(np.asarray(record.y))[None])
+            facts.append(record.attributes)
+    return len(records), loss.scores(torch.cat(outputs), torch.cat(labels), facts)
+
+
+def _trained(folder: Path) -> tuple[nn.Module, TrainConfig]:
     settings = folder / "config.yaml"
     if not settings.is_file():
         raise ConfigError(
@@ -75,10 +136,11 @@ def read_skeleton_finder(folder: Path, device: str = "cpu") -> SkeletonFinder:
         )
     model = pose_model(config)
     load_weights(model, folder / "model.safetensors")
-    model.to(choose_device(device))
-    loss = pose_loss(config)
-    size = (config.input.height, config.input.width)
-    return SkeletonFinder(model.eval(), size, loss.joints, loss.x_bins, loss.split)
+    return model.eval(), config
+
+
+def _size(config: TrainConfig) -> tuple[int, int]:
+    return config.input.height, config.input.width
 
 
 def _asked(config: TrainConfig) -> PoseConfig:

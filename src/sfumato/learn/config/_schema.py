@@ -13,7 +13,7 @@ from sfumato.data import find_dataset
 from sfumato.errors import SfumatoError
 from sfumato.learn._methods import METHODS, PRESETS
 from sfumato.learn.views._registry import make_view
-from sfumato.models import POSE_BACKBONES
+from sfumato.models import POSE_BACKBONES, THUNDER
 from sfumato.settings import Count, Seed, Settings, parse_file, parse_value, shown, validated
 
 
@@ -70,7 +70,7 @@ class ProjectorConfig(Settings):
 class ModelConfig(Settings):
     name: Literal[
         "video-vit", "mvit_v2_s", "mvit_b",
-        "tiny-vit-5m", "tiny-vit-11m", "tiny-vit-21m", "efficientnet-lite0",
+        "tiny-vit-5m", "tiny-vit-11m", "tiny-vit-21m", "efficientnet-lite0", "movenet-thunder",
     ] = "video-vit"  # fmt: skip
     # a class of one's own instead, and what it is made with
     import_: Annotated[str | None, Field(alias="import")] = None
@@ -78,7 +78,7 @@ class ModelConfig(Settings):
     weights: Path | None = None
     # the operator's word, for the card, that the weights saw none of the records of this training
     weights_saw: Literal["other-data"] | None = None
-    # ImageNet weights from the model store, where it has them
+    # weights from the model store, where it has them: ImageNet's, or MoveNet's own
     pretrained: bool = False
     # BatchNorm mixes records: its statistics stay fixed, or GroupNorm takes its place
     norms: Literal["frozen", "group"] = "frozen"
@@ -260,7 +260,9 @@ def _check_pose(config: TrainConfig) -> None:
     public = None if config.projector is None else config.projector.public
     sources = [asked for asked in (config.data, config.held_out, public) if asked is not None]
     named = [(f"data.kind {asked.kind}", find_dataset(asked.kind).has_joints) for asked in sources]
-    named.append((f"model.name {config.model.name}", config.model.name in POSE_BACKBONES))
+    named.append(
+        (f"model.name {config.model.name}", config.model.name in (*POSE_BACKBONES, THUNDER))
+    )
     for name, fits in named:
         if fits != wanted:
             raise ConfigError(
@@ -271,6 +273,19 @@ def _check_pose(config: TrainConfig) -> None:
         raise ConfigError(
             "Expected pose.people 1 with pose.per_person, where a record is one person box, "
             f"got {config.pose.people}."
+        )
+
+    if config.model.name == THUNDER:
+        _check_thunder(config)
+
+
+def _check_thunder(config: TrainConfig) -> None:
+    """Its trunk chooses among cells, which no gradient passes: only the head trains."""
+    seen = config.input
+    if (seen.height, seen.width) != (256, 256) or config.model.trainable != "head":
+        raise ConfigError(
+            f"Expected input.height 256, input.width 256 and model.trainable head with "
+            f"{THUNDER}, got {seen.height}, {seen.width} and {config.model.trainable}."
         )
 
 

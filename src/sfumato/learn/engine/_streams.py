@@ -80,7 +80,7 @@ class Streams:
             self._clear = (records, self._rows(seen, [record.y for record in chosen]))
         return self._clear[1]
 
-    def held_out(self, records: Records, indices: Iterable[int]) -> Rows | None:
+    def held_out(self, records: Records | list[Record], indices: Iterable[int]) -> Rows | None:
         """Rows of held-out records, as the whole model sees them."""
         chosen = [records[int(index)] for index in indices]
         seen = [self._prepare(record.x, self._plan.clips) for record in chosen]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from sfumato import store
@@ -18,15 +16,6 @@ from sfumato.errors import SfumatoError
 
 Weights = npt.NDArray[Any]
 Setting = int | float | bool | str | tuple[int, ...] | tuple[str, ...]
-
-_KINDS = {
-    "float32": "<f4",
-    "int32": "<i4",
-    "bool": "?",
-    "float16": "<f2",
-    "uint8": "u1",
-    "uint16": "<u2",
-}
 
 
 @dataclass(frozen=True)
@@ -57,18 +46,13 @@ def load_graph_model(name: str, *, offline: bool = False) -> GraphModel:
 
 
 def read_graph_model(network: Path, weights: Path) -> GraphModel:
-    """The model of a json file and the one file of weights beside it.
-
-    Weights are widened, never changed: ``float16`` to 32 bits, ``uint8`` and ``uint16`` by the scale
-    and the least value that the file states.
-    """
+    """The model of a json file and the one file of weights beside it."""
     try:
         described = json.loads(network.read_bytes())
         if described["format"] != "graph-model":
             raise ValueError("another format")
         nodes = [_operation(node) for node in described["modelTopology"]["node"]]
-        stated = [each for group in described["weightsManifest"] for each in group["weights"]]
-        arrays = _arrays(weights.read_bytes(), stated)
+        arrays = store.graph_weights(described, weights.read_bytes())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SfumatoError(
             f"Expected a TensorFlow.js graph model and its weights, got files that are none "
@@ -104,24 +88,3 @@ def _setting(value: dict[str, Any]) -> Setting | None:
             plain: float | bool | str = value[key]
             return plain
     return None
-
-
-def _arrays(content: bytes, stated: list[dict[str, Any]]) -> dict[str, Weights]:
-    arrays: dict[str, Weights] = {}
-    at = 0
-    for each in stated:
-        packed = each.get("quantization")
-        kind = np.dtype(_KINDS[(packed or each)["dtype"]])
-        count = math.prod(each["shape"])
-        if at + count * kind.itemsize > len(content):
-            raise ValueError("too few weights")
-        values = np.frombuffer(content, kind, count, at).reshape(each["shape"])
-        at += count * kind.itemsize
-        if packed is not None:
-            values = values.astype(np.float32)
-            if packed["dtype"] != "float16":
-                values = values * np.float32(packed["scale"]) + np.float32(packed["min"])
-        arrays[each["name"]] = values.astype(_KINDS[each["dtype"]])
-    if at != len(content):
-        raise ValueError("more weights than the network has")
-    return arrays
