@@ -136,12 +136,13 @@ def collect_items(
     release: Path,
     *,
     keep_names: bool,
+    kinds: tuple[str, ...] = ("video", "image"),
 ) -> tuple[list[Item], list[LeftOut]]:
     """The items of a job, each source once, and what is none; release and originals lie apart."""
     left_out: list[LeftOut] = []
     if isinstance(sources, (str, os.PathLike)):
         root = Path(sources)
-        files, left_out = survey(root)
+        files, left_out = survey(root, kinds=kinds)
         items = [Item(file, _subfolder(file, root) if keep_names else "") for file in files]
         refuse_replacing(root, release)
     else:

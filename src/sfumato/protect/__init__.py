@@ -20,7 +20,15 @@ from sfumato.protect._frame_review import (
     read_answers,
     record_review,
 )
-from sfumato.protect._intentions import DEFAULT_METHOD, NO_METHOD_GIVEN, check_intention
+from sfumato.protect._intentions import (
+    DEFAULT_METHOD,
+    NO_METHOD_GIVEN,
+    SOUND_GIVEN,
+    SOUND_METHOD,
+    check_intention,
+    is_sound,
+    sound_wishes,
+)
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError, Stream
 from sfumato.protect._moments import seconds_of
 from sfumato.protect._registry import (
@@ -42,6 +50,8 @@ from sfumato.protect._setting_kinds import Epsilon
 __all__ = [
     "DEFAULT_METHOD",
     "NO_METHOD_GIVEN",
+    "SOUND_GIVEN",
+    "SOUND_METHOD",
     "USUAL_SAMPLE",
     "BeforeAfterPairs",
     "CommandResult",
@@ -66,6 +76,7 @@ __all__ = [
     "from_card",
     "get",
     "get_dataset_method",
+    "is_sound",
     "make",
     "methods",
     "names",
@@ -77,6 +88,7 @@ __all__ = [
     "run",
     "seconds_of",
     "shape_of",
+    "sound_wishes",
     "works_on_datasets",
     "write_review_page",
 ]

@@ -135,6 +135,10 @@ _MEDIAPIPE_POSE = Archive(
     "@mediapipe/pose", "0.5.1675469404", "npm", 40985403,
     "8bb349a7b3a3ba699df23be804ddd3b3eab810b50b15406894be257859388a84",
 )
+_RESEMBLYZER = Archive(
+    "Resemblyzer", "0.1.4", "wheel", 15747704,
+    "8f12eb2f1a9982d32e8db7856de754709b59c93a77bcf0ff536584b619a9dd1f",
+)
 _CC0 = "CC0-1.0"
 _APACHE = "Apache-2.0"
 _ENTRIES = (
@@ -221,6 +225,12 @@ _ENTRIES = (
         "blazepose-heavy", _MEDIAPIPE_POSE, "package/pose_landmark_heavy.tflite", 27709200,
         "59e42d71bcd44cbdbabc419f0ff76686595fd265419566bd4009ef703ea8e1fe", _APACHE,
         "33 landmarks of one person: slower and better than pose-landmark-full",
+    ),
+    ModelEntry(
+        "resemblyzer", _RESEMBLYZER, "resemblyzer/pretrained.pt", 17090379,
+        "39373b86598fa3da9fcddee6142382efe09777e8d37dc9c0561f41f0070f134e", _APACHE,
+        "who speaks: 256 numbers for a voice", arrays="torch",
+        arrays_sha256="3e8414c2d10e4a289065a99298acf9e8c4f71f11f641f172d59ffb93c2c99b2c",
     ),
 )
 # fmt: on
