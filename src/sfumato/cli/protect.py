@@ -233,7 +233,8 @@ def protect(
         source=source,
         target=target,
         method=method,
-        settings=own | _settings(
+        settings=own
+        | _settings(
             [],
             epsilon=epsilon,
             delta=delta,

@@ -31,7 +31,14 @@ from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._covering import covering, covers
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect._registry import accepts, get, make
-from sfumato.protect._release import Audio, OutputSettings, Reading, promise_of_release, release, shape_of
+from sfumato.protect._release import (
+    Audio,
+    OutputSettings,
+    Reading,
+    promise_of_release,
+    release,
+    shape_of,
+)
 from sfumato.protect._review_exports import (
     ReviewExports,
     nothing_to_show,

@@ -189,7 +189,9 @@ class Method(ABC):
 
     def sound(self, source: Path, made: Path) -> tuple[str, str]:
         """Write the protected copy of a sound file; the digest of what was read, and what to say."""
-        raise ProtectError(f"Expected a method for sound (voice), got {self.name}: it is for pictures.")
+        raise ProtectError(
+            f"Expected a method for sound (voice), got {self.name}: it is for pictures."
+        )
 
     @property
     def packages(self) -> tuple[str, ...]:

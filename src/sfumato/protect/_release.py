@@ -360,7 +360,11 @@ class _Work:
             changes = self._sound_of_video(heard is not None, info.has_audio)
             with (
                 VideoWriter(
-                    made, info, codec=how.codec, quality=how.quality, keep_audio_from=heard,
+                    made,
+                    info,
+                    codec=how.codec,
+                    quality=how.quality,
+                    keep_audio_from=heard,
                     change_audio=changes,
                 ) as writer,
                 method.write_sidecars(made, info),

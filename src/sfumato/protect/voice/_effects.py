@@ -14,14 +14,16 @@ from sfumato.protect.voice._mcadams import McAdams
 from sfumato.protect.voice._overlap import Effect, OverlapAdd
 from sfumato.protect.voice._speakers import Timeline
 from sfumato.protect.voice._vocoder import Vocoder
-from sfumato.protect.voice._voices import Listening, Statistics, Target, measured
+from sfumato.protect.voice._voices import Listening, Range, Statistics, Target, measured
 
 Floats = npt.NDArray[np.float64]
 Algorithm = Literal["world", "mcadams", "distort"]
 Blocks = Callable[[], Iterable[Floats]]
 
-# The share of an envelope's bands that is kept as cosine coefficients: what is finer is not spoken.
-_DETAIL = {"world": 0.6, "distort": 0.45}
+RANGES = {
+    "world": Range(detail=0.4, tint=0.8, bend=0.3, stretch=0.2, warp=0.15, contrast=0.7),
+    "distort": Range(detail=0.3, tint=1.0, bend=0.5, stretch=0.3, warp=0.15, contrast=0.5),
+}
 _COEFFICIENTS = (0.5, 0.9)  # of McAdams, as in the VoicePrivacy challenges
 
 
@@ -34,13 +36,16 @@ def effect_for(
     """
     secret = randomness.generator()
     if algorithm == "mcadams":
-        return McAdams(rate, [float(secret.uniform(*_COEFFICIENTS)) for _ in range(who.speakers)], who)
+        return McAdams(
+            rate, [float(secret.uniform(*_COEFFICIENTS)) for _ in range(who.speakers)], who
+        )
     framing = Framing(rate)
-    coefficients = round(_DETAIL[algorithm] * len(framing.bands))
+    within = RANGES[algorithm]
+    coefficients = round(within.detail * len(framing.bands))
     heard = listen(blocks(), framing, coefficients, who)
-    targets = [Target.draw(secret, framing, coefficients) for _ in heard]
-    whisper = algorithm == "distort"
-    return Vocoder(framing, heard, targets, who, randomness.generator(), whisper=whisper)
+    targets = [Target.draw(secret, framing, coefficients, within) for _ in heard]
+    return Vocoder(framing, heard, targets, who, randomness.generator(),
+                   contrast=within.contrast, whisper=algorithm == "distort")  # fmt: skip
 
 
 def listen(

@@ -35,41 +35,40 @@ class OverlapAdd:
         self._waiting = np.zeros(effect.context)  # before the recording there is silence
         self._sums = np.zeros(effect.block + 2 * effect.context)
         self.came = self._gone = 0
-        self._done = 0  # the first sample of the next block
+        self._next = 0  # the first sample of the next block
 
     def push(self, samples: npt.ArrayLike) -> Samples:
         """Take some samples; give those that are finished."""
         new = np.asarray(samples, dtype=np.float64)
         self.came += len(new)
         self._waiting = np.concatenate([self._waiting, new])
-        return self._run()
+        whole = self._effect.block + 2 * self._effect.context
+        finished = []
+        while len(self._waiting) >= whole:
+            finished.append(self._one_block())
+        return self._given(finished)
 
     def flush(self) -> Samples:
-        """What is still to come, after the last samples."""
-        effect, out = self._effect, []
-        while self._gone + sum(map(len, out)) < self.came:
-            missing = effect.block + 2 * effect.context - len(self._waiting)
-            self._waiting = np.concatenate([self._waiting, np.zeros(max(missing, 0))])
-            out.append(self._run(final=True))
-        last = np.concatenate(out) if out else np.zeros(0)
-        return last[: self.came - self._gone]
+        """What is still to come, after the last samples: after the recording there is silence."""
+        whole = self._effect.block + 2 * self._effect.context
+        finished: list[Samples] = []
+        while self._gone + sum(len(each) for each in finished) < self.came:
+            silence = np.zeros(max(whole - len(self._waiting), 0))
+            self._waiting = np.concatenate([self._waiting, silence])
+            finished.append(self._one_block())
+        return self._given(finished)
 
-    def _run(self, *, final: bool = False) -> Samples:
-        block, context = self._effect.block, self._effect.context
-        finished = []
-        while len(self._waiting) >= block + 2 * context:
-            segment = self._waiting[: block + 2 * context]
-            self._sums += self._effect(segment, self._done)
-            # what lies before the next block's context cannot change any more
-            ready = self._sums[:block].copy()
-            skipped = max(0, context - self._done)
-            finished.append(ready[skipped:])
-            self._sums = np.concatenate([self._sums[block:], np.zeros(block)])
-            self._waiting = self._waiting[block:]
-            self._done += block
-            if final:
-                break
-        out = np.concatenate(finished) if finished else np.zeros(0)
-        if not final:
-            self._gone += len(out)
+    def _given(self, finished: list[Samples]) -> Samples:
+        out = np.concatenate([*finished, np.zeros(0)])[: self.came - self._gone]
+        self._gone += len(out)
         return out
+
+    def _one_block(self) -> Samples:
+        block, context = self._effect.block, self._effect.context
+        self._sums += self._effect(self._waiting[: block + 2 * context], self._next)
+        # what lies before the next block's context cannot change any more
+        ready = self._sums[max(0, context - self._next) : block].copy()
+        self._sums = np.concatenate([self._sums[block:], np.zeros(block)])
+        self._waiting = self._waiting[block:]
+        self._next += block
+        return ready

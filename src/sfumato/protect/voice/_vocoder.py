@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.fft import idct
 
 from sfumato.protect.voice._features import Framing, cepstra
-from sfumato.protect.voice._voices import Statistics, Target, measured, usual_spread
+from sfumato.protect.voice._voices import Statistics, Target, measured
 
 Floats = npt.NDArray[np.float64]
 # The numbers of the speakers of some frames, given the numbers of their centres among the samples.
@@ -28,7 +28,7 @@ _BREATH = 0.15  # noise beside the pulses of a voiced frame
 class Vocoder:
     """An effect for ``OverlapAdd``: analysis, change and synthesis of one block at a time.
 
-    ``whisper`` leaves the pitch out: noise alone is shaped.
+    ``contrast`` presses loudness together; ``whisper`` leaves the pitch out: noise alone is shaped.
     """
 
     def __init__(
@@ -39,12 +39,13 @@ class Vocoder:
         who: Who,
         generator: np.random.Generator,
         *,
+        contrast: float = 1.0,
         whisper: bool = False,
     ) -> None:
         self._framing, self._who, self._noise = framing, who, generator
         self._heard, self._targets, self._whisper = heard, targets, whisper
         self._coefficients = len(heard[0].envelope)
-        self._spread = usual_spread(framing, self._coefficients)
+        self._contrast = contrast
         self.block = _FRAMES * framing.hop
         # two more frames than the block has, each with its neighbours and a window around them
         self.context = 6 * framing.hop
@@ -89,10 +90,13 @@ class Vocoder:
         for number in np.unique(speakers):
             here = speakers == number
             heard, target = self._heard[number], self._targets[number]
-            shape = (found[here] - heard.envelope) / heard.spread * self._spread + target.tint
+            score = (found[here] - heard.envelope) / heard.spread
+            score[:, 0] = 0.0  # the level, which has a way of its own
+            shape = score @ target.bend.T + target.tint
             shape[:, 0] = 0.0
             rise = level[here] - heard.level
-            loudness = _LEVEL + rise + 2 * np.minimum(0.0, rise + _GATE)
+            loudness = _LEVEL + self._contrast * np.maximum(rise, -_GATE)
+            loudness += 3 * np.minimum(0.0, rise + _GATE)
             mels = idct(shape, n=bands.shape[1], axis=1, norm="ortho")
             # as loud as the frame was, whatever its new colour is
             mels += (loudness - np.log(np.exp(mels).mean(1)))[:, None]

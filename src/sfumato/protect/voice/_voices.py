@@ -22,7 +22,7 @@ def usual_envelope(framing: Framing, coefficients: int) -> Floats:
     count = len(framing.bands)
     hertz = 700 * np.expm1(np.linspace(0, np.log1p(framing.rate / 1400), count + 2)[1:-1])
     falling = -0.9 * np.log(10) * np.log2(np.maximum(hertz / 600, 1.0))
-    return cepstra(falling[None], coefficients)[0]
+    return np.asarray(cepstra(falling[None], coefficients)[0])
 
 
 def usual_spread(framing: Framing, coefficients: int) -> Floats:
@@ -99,24 +99,44 @@ class Listening:
 
 
 @dataclass(frozen=True)
+class Range:
+    """From what secrets are drawn: public, and the same for everybody."""
+
+    detail: float  # the share of bands kept as cosine coefficients; what is finer is not spoken
+    tint: float  # how far the mean of the envelope is moved, in its usual spreads
+    bend: float  # how far its coefficients are mixed into each other
+    stretch: float  # how far each of them is made livelier or duller (logarithm)
+    warp: float  # how much longer or shorter the vocal tract may be (logarithm)
+    contrast: float  # of loudness: 1 is as it was, 0 all alike
+    pitch: tuple[float, float] = (95.0, 200.0)  # Hz
+    liveliness: tuple[float, float] = (0.04, 0.12)  # spread of the logarithm of the pitch
+
+
+@dataclass(frozen=True)
 class Target:
     """The voice that is put in the place of one. It is a secret: it stands on no card."""
 
-    pitch: float = field(repr=False)  # Hz
-    liveliness: float = field(repr=False)  # spread of the logarithm of the pitch
+    pitch: float = field(repr=False)
+    liveliness: float = field(repr=False)
     warp: float = field(repr=False)  # of the frequency axis: above 1, a shorter vocal tract
     tint: Floats = field(repr=False)  # added to the envelope, by cosine coefficient
+    bend: Floats = field(repr=False)  # (coefficients, coefficients)
 
     @classmethod
-    def draw(cls, generator: np.random.Generator, framing: Framing, coefficients: int) -> Target:
-        """A pitch from 95 to 200 Hz, a vocal tract up to a fifth longer or shorter, a colour."""
-        tint = 0.5 * usual_spread(framing, coefficients) * generator.standard_normal(coefficients)
-        tint[0] = 0.0
+    def draw(
+        cls, generator: np.random.Generator, framing: Framing, coefficients: int, within: Range
+    ) -> Target:
+        wide = usual_spread(framing, coefficients)
+        low, high = np.log(within.pitch)
+        mixed = generator.standard_normal((coefficients, coefficients)) / np.sqrt(coefficients)
+        stretch = np.exp(within.stretch * generator.standard_normal(coefficients))
+        tint = within.tint * wide * generator.standard_normal(coefficients)
         return cls(
-            float(np.exp(generator.uniform(np.log(95), np.log(200)))),
-            float(generator.uniform(0.06, 0.14)),
-            float(np.exp(generator.uniform(-0.18, 0.18))),
+            float(np.exp(generator.uniform(low, high))),
+            float(generator.uniform(*within.liveliness)),
+            float(np.exp(generator.uniform(-within.warp, within.warp))),
             tint + usual_envelope(framing, coefficients),
+            (wide * stretch)[:, None] * (np.eye(coefficients) + within.bend * mixed),
         )
 
 
