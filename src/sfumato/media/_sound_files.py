@@ -73,6 +73,8 @@ class SoundReader:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._container = stack.enter_context(open_container(self._path, "audio"))
+            if self._container.format.name == "ogg":
+                _require_whole_ogg(self._path)
             streams = audio_streams(self._container)
             self._stream = streams[self._track]
             self.info = SoundInfo(int(self._stream.rate), self._stream.channels, len(streams))
@@ -106,6 +108,18 @@ def _stated_length(container: Any, stream: Any) -> int | None:
     if "mp4" not in container.format.name or stream.duration is None:
         return None
     return round(stream.duration * stream.time_base * stream.rate)
+
+
+def _require_whole_ogg(path: Path) -> None:
+    """Raise unless the last page is all there and says that it is the last."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - (1 << 17)))  # a page has at most 65,307 bytes
+        tail = file.read()
+    page = tail[tail.rfind(b"OggS") :]
+    table = page[27 : 27 + page[26]] if len(page) > 26 else b""
+    if len(page) < 27 or not page[5] & 4 or len(page) != 27 + len(table) + sum(table):
+        raise damaged(EOFError())
 
 
 def audio_streams(container: Any) -> list[Any]:

@@ -20,8 +20,9 @@ Floats = npt.NDArray[np.float64]
 Who = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 
 _FRAMES = 64  # a block
-_LEVEL = -9.0  # of the loudest frames: logarithm of power
-_GATE = 4.5  # below the loudest: from there on down, what is quiet becomes still quieter
+_LEVEL = -10.0  # of frames as loud as the median: logarithm of power
+_GATE = 4.0  # below the loudest: from there on down, what is quiet becomes still quieter
+_SILENCE, _NOTHING = -18.0, -60.0  # logarithm of power: what nobody hears becomes nothing
 _BREATH = 0.15  # noise beside the pulses of a voiced frame
 
 
@@ -44,7 +45,7 @@ class Vocoder:
     ) -> None:
         self._framing, self._who, self._noise = framing, who, generator
         self._heard, self._targets, self._whisper = heard, targets, whisper
-        self._coefficients = len(heard[0].envelope)
+        self._coefficients = heard[0].quantiles.shape[1]
         self._contrast = contrast
         self.block = _FRAMES * framing.hop
         # two more frames than the block has, each with its neighbours and a window around them
@@ -90,13 +91,11 @@ class Vocoder:
         for number in np.unique(speakers):
             here = speakers == number
             heard, target = self._heard[number], self._targets[number]
-            score = (found[here] - heard.envelope) / heard.spread
-            score[:, 0] = 0.0  # the level, which has a way of its own
-            shape = score @ target.bend.T + target.tint
-            shape[:, 0] = 0.0
-            rise = level[here] - heard.level
-            loudness = _LEVEL + self._contrast * np.maximum(rise, -_GATE)
-            loudness += 3 * np.minimum(0.0, rise + _GATE)
+            shape = heard.scores(found[here]) @ target.bend.T + target.tint
+            shape[:, 0] = 0.0  # the level, which has a way of its own
+            loudness = _LEVEL + self._contrast * heard.level_scores(level[here])
+            loudness += 3 * np.minimum(0.0, level[here] - heard.level + _GATE)
+            loudness[level[here] < _SILENCE] = _NOTHING
             mels = idct(shape, n=bands.shape[1], axis=1, norm="ortho")
             # as loud as the frame was, whatever its new colour is
             mels += (loudness - np.log(np.exp(mels).mean(1)))[:, None]

@@ -6,15 +6,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from sfumato.protect.voice._features import Framing, cepstra, smoothed
 
 Floats = npt.NDArray[np.float64]
 
-_BINS, _QUIETEST, _STEP = 120, -24.0, 0.25  # of the level: logarithm of power, by frames
 _LOUD = 4.0  # below the loudest: what counts as speech (17 dB)
 _PUBLIC_FRAMES = 12  # how many frames of nobody's voice are mixed into the statistics
 _USUAL_PITCH, _USUAL_PITCH_SPREAD = np.log(130.0), 0.12
+_MOST_FRAMES = 8192  # that are kept of a recording, however long
+_SHARES = np.linspace(0.01, 0.99, 99)
+_NORMAL = ndtri(_SHARES)
 
 
 def usual_envelope(framing: Framing, coefficients: int) -> Floats:
@@ -33,69 +36,95 @@ def usual_spread(framing: Framing, coefficients: int) -> Floats:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Mean and spread of a voice: of its envelope, and of the logarithm of its pitch; its level."""
+    """How a voice was distributed: every coefficient of its envelope, its level, its pitch.
 
-    envelope: Floats
-    spread: Floats
-    pitch: float
-    pitch_spread: float
-    level: float
-
-
-@dataclass
-class Listening:
-    """Adds up the statistics of one voice, block by block, in constant memory.
-
-    Frames are sorted by their level, since what is loud enough to be speech is known at the end only.
+    ``scores`` makes of every voice the same: each coefficient distributed as a normal one (feature
+    warping), and none of them telling of another (whitening). What is left is what is said.
     """
 
-    framing: Framing
-    coefficients: int
-    counts: Floats = field(init=False)
+    quantiles: Floats  # (shares, coefficients)
+    whitening: Floats
+    levels: Floats  # (shares,)
+    pitch: float  # mean of the logarithm
+    pitch_spread: float
 
-    def __post_init__(self) -> None:
-        shape = (_BINS, self.coefficients)
-        self.counts, self._sums, self._squares = np.zeros(_BINS), np.zeros(shape), np.zeros(shape)
-        self._voiced, self._pitch, self._pitch_squares = (np.zeros(_BINS) for _ in range(3))
+    @property
+    def level(self) -> float:
+        """Of the loudest frames, about."""
+        return float(self.levels[-5])
+
+    def scores(self, cepstra: Floats) -> Floats:
+        """(frames, coefficients), the first of which is the level and left out: 0."""
+        found = _warped(cepstra, self.quantiles)
+        found[:, 0] = 0.0
+        return found @ self.whitening
+
+    def level_scores(self, levels: Floats) -> Floats:
+        """The level of every frame among those that are loud enough to be speech."""
+        return _warped(levels[:, None], self.levels[:, None])[:, 0]
+
+
+def _warped(values: Floats, quantiles: Floats) -> Floats:
+    """Each column as it would be if it were distributed normally; its tails are cut off."""
+    columns = [np.interp(v, q, _NORMAL) for v, q in zip(values.T, quantiles.T, strict=True)]
+    return np.stack(columns, axis=1)
+
+
+class Listening:
+    """Gathers the frames of one voice, block by block, in constant memory.
+
+    Every frame at first; when there are too many, every second of them, and so on.
+    """
+
+    def __init__(self, framing: Framing, coefficients: int) -> None:
+        self._framing, self._coefficients = framing, coefficients
+        self._kept = np.zeros((0, coefficients + 2))
+        self._every, self._came = 1, 0
 
     def add(self, log_bands: Floats, pitch: Floats) -> None:
         """Some frames: their envelopes and their pitch, 0 where there is none."""
-        found = cepstra(log_bands, self.coefficients)
-        level = log_bands.mean(1)
-        place = np.clip((level - _QUIETEST) / _STEP, 0, _BINS - 1).astype(int)
-        np.add.at(self.counts, place, 1.0)
-        np.add.at(self._sums, place, found)
-        np.add.at(self._squares, place, found**2)
-        spoken = pitch > 0
-        log_pitch = np.log(pitch[spoken])
-        np.add.at(self._voiced, place[spoken], 1.0)
-        np.add.at(self._pitch, place[spoken], log_pitch)
-        np.add.at(self._pitch_squares, place[spoken], log_pitch**2)
+        new = np.column_stack([cepstra(log_bands, self._coefficients), log_bands.mean(1), pitch])
+        number = self._came + np.arange(len(new))
+        self._came += len(new)
+        self._kept = np.concatenate([self._kept, new[number % self._every == 0]])
+        while len(self._kept) > _MOST_FRAMES:
+            self._kept, self._every = self._kept[::2], 2 * self._every
 
     def compute(self) -> Statistics:
         """Of what was loud enough to be speech, mixed with a little of nobody's voice."""
-        total = self.counts.cumsum()
-        top = int(np.searchsorted(total, 0.95 * total[-1])) if total[-1] else 0
-        loud = slice(max(0, top - round(_LOUD / _STEP)), None)
-        usual = usual_envelope(self.framing, self.coefficients)
-        wide = usual_spread(self.framing, self.coefficients)
-        count, extra = self.counts[loud].sum(), float(_PUBLIC_FRAMES)
-        # the level of a recording is no mean of anything: it is set apart below
-        usual[0] = self._sums[loud, 0].sum() / count if count else 0.0
-        mean = (self._sums[loud].sum(0) + extra * usual) / (count + extra)
-        squares = self._squares[loud].sum(0) + extra * (usual**2 + wide**2)
-        spread = np.sqrt(np.maximum(squares / (count + extra) - mean**2, 0.01))
-        voiced = self._voiced[loud].sum() + extra
-        pitch = (self._pitch[loud].sum() + extra * _USUAL_PITCH) / voiced
-        if voiced > 4 * extra:
-            # of a voice that was heard long enough, the pitch is its own
-            pitch = self._pitch[loud].sum() / (voiced - extra)
-        around = extra * (_USUAL_PITCH_SPREAD**2 + pitch**2)
-        variance = (self._pitch_squares[loud].sum() + around) / voiced
-        variance -= ((self._pitch[loud].sum() + extra * pitch) / voiced) ** 2
+        level = self._kept[:, -2]
+        loud = self._kept[level > np.quantile(level, 0.95) - _LOUD] if len(level) else self._kept
+        usual = usual_envelope(self._framing, self._coefficients)
+        wide = usual_spread(self._framing, self._coefficients)
+        # independent of each other: each coefficient in an order of its own
+        grid = np.resize(np.arange(_PUBLIC_FRAMES), (self._coefficients, _PUBLIC_FRAMES))
+        order = (grid * (2 * np.arange(self._coefficients)[:, None] + 5)) % (_PUBLIC_FRAMES + 1)
+        public = usual + wide * ndtri((order.T + 1) / (_PUBLIC_FRAMES + 2))
+        envelopes = np.concatenate([loud[:, : self._coefficients], public])
+        quantiles = np.quantile(envelopes, _SHARES, axis=0)
+        # np.interp needs levels that rise
+        rising = quantiles + 1e-9 * np.arange(len(_SHARES))[:, None]
+        levels = loud[:, -2] if len(loud) else np.zeros(1)
+        spoken = np.log(loud[loud[:, -1] > 0, -1])
+        pitch, spread = _USUAL_PITCH, _USUAL_PITCH_SPREAD
+        if len(spoken) > _PUBLIC_FRAMES:
+            pitch, spread = float(spoken.mean()), max(float(spoken.std()), 0.03)
         return Statistics(
-            mean, spread, float(pitch), float(np.sqrt(max(variance, 1e-3))), _QUIETEST + _STEP * top
+            rising,
+            _whitening(_warped(envelopes, rising)[:, 1:]),
+            np.quantile(levels, _SHARES) + 1e-9 * np.arange(len(_SHARES)),
+            float(pitch),
+            spread,
         )
+
+
+def _whitening(scores: Floats, shrink: float = 0.1) -> Floats:
+    """The symmetric matrix after which no coefficient tells of another; the level is left alone."""
+    covariance = scores.T @ scores / len(scores)
+    values, vectors = np.linalg.eigh((1 - shrink) * covariance + shrink * np.eye(len(covariance)))
+    whole = np.eye(len(covariance) + 1)
+    whole[1:, 1:] = (vectors / np.sqrt(values)) @ vectors.T
+    return whole
 
 
 @dataclass(frozen=True)
