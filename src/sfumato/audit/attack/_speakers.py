@@ -9,7 +9,9 @@ their dynamics, pitch. That is more than the challenges allow, where it trains o
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,15 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from sfumato.audit.attack._voice_views import voice_views
 from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Result
 from sfumato.audit.measure._scores import wilson
+from sfumato.errors import reading
+from sfumato.media import list_media, read_audio
+from sfumato.models import SPEAKER_RATE, SpeakerEncoder
 
 Floats = npt.NDArray[np.float64]
 _RESAMPLES = 200
-_RATE = 16_000
 
 
 def equal_error_rate(genuine: npt.ArrayLike, impostor: npt.ArrayLike) -> float:
@@ -161,3 +166,68 @@ def trained_scores(
             with torch.no_grad():
                 total += torch.log_softmax(net(y), 1)
     return np.asarray(total.double().numpy() / 3)
+
+
+def speakers_folder(
+    originals: Path, protected: Path, labels: Path | None = None, **facts: Any
+) -> list[Result]:
+    """Sound files beside the same protected: the first half of each speaker's enrolled, the rest asked.
+
+    Who speaks is the column ``person`` of the labels, or the folder that a file lies in.
+    """
+    encoder = SpeakerEncoder.pretrained()
+    files, people = _paired_sounds(originals, protected, labels)
+    names = sorted(set(people))
+    who = np.array([names.index(each) for each in people])
+    place = np.array([np.sum(who[:k] == w) for k, w in enumerate(who)])
+    known = place < np.bincount(who)[who] // 2
+    if len(names) < 2 or np.bincount(who).min() < 2:
+        raise MeasureError(
+            f"Expected two recordings or more of each of two speakers or more, got {len(names)} "
+            "speakers: say who speaks in a column person of --labels, or in the names of folders."
+        )
+    clear, shown = (
+        _joined([voice_views([read_audio(p, SPEAKER_RATE).astype(float)], SPEAKER_RATE, encoder)
+                 for p in paths])
+        for paths in zip(*files)
+    )  # fmt: skip
+
+    def part(views: dict[str, Floats], rows: npt.NDArray[np.bool_]) -> dict[str, Floats]:
+        return {name: values[rows] for name, values in views.items()}
+
+    ids = [who[known], who[known], who[~known]]
+    before = attack_speakers(part(clear, known), part(clear, known), part(clear, ~known), ids)
+    after = attack_speakers(part(clear, known), part(shown, known), part(shown, ~known), ids)
+    rows = []
+    for name, measure in after.items():
+        for result, plain in zip(measure.results(), before[name].results(), strict=True):
+            note = f"{name} attacker"
+            rows.append(result.about(target="speaker", note=note, unprotected=plain.value, **facts))
+    return rows
+
+
+def _joined(views: Sequence[dict[str, Floats]]) -> dict[str, Floats]:
+    return {name: np.concatenate([each[name] for each in views]) for name in views[0]}
+
+
+def _paired_sounds(
+    originals: Path, protected: Path, labels: Path | None
+) -> tuple[list[tuple[Path, Path]], list[str]]:
+    first, second = (
+        {p.relative_to(f).with_suffix("").as_posix(): p for p in list_media(f, kinds=("audio",))}
+        for f in (originals, protected)
+    )
+    both = [key for key in first if key in second]
+    if labels is not None:
+        with reading("labels as CSV with columns file_name and person", MeasureError):
+            text = labels.read_text(encoding="utf-8").splitlines()
+            rows = {Path(r["file_name"]).with_suffix("").as_posix(): r["person"]
+                    for r in csv.DictReader(text)}  # fmt: skip
+        both = [key for key in both if key in rows]
+    if not both:
+        raise MeasureError(
+            "Expected sound files of the same names in both folders (and in the labels), got none: "
+            "protect with --keep-names."
+        )
+    people = [Path(key).parent.as_posix() if labels is None else rows[key] for key in both]
+    return [(first[key], second[key]) for key in both], people
