@@ -43,10 +43,10 @@ class Voice(Method):
 
     name = "voice"
     summary = "every voice becomes another one, and all other sound with it"
-    provides = "no guarantee; speaker verification was measured"
+    provides = "no guarantee"
     medium = "sound"
     reason = (
-        "It makes other voices of those that speak; how well speakers can still be told apart was "
+        "It makes other voices of those that speak; how well speakers can still be told apart can be "
         "measured (sfumato audit reid --by voice), and a better attacker may do better."
     )
     leaves = (
