@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -44,7 +45,7 @@ def recognition(
         torch.manual_seed(0)
         widths = (40, 64, 96, 96)
         layers: list[nn.Module] = []
-        for before, after in zip(widths, widths[1:]):
+        for before, after in itertools.pairwise(widths):
             layers += [nn.Conv1d(before, after, 5, padding=2), nn.BatchNorm1d(after), nn.ReLU(),
                        nn.MaxPool1d(2)]  # fmt: skip
         net = nn.Sequential(*layers, nn.Flatten(), nn.Dropout(0.4), nn.Linear(96 * 8, 10))

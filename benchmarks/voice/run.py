@@ -31,7 +31,11 @@ from sfumato.protect.voice import OverlapAdd, Timeline, effect_for
 
 Floats = npt.NDArray[np.float64]
 ALGORITHMS = ("none", "mcadams", "world", "distort")
-_OWN, _RELEASE, _SPEAKERS = 1_000_000, 2_000_000, 3_000_000  # seeds: attacker's, ours, ours a speaker
+_OWN, _RELEASE, _SPEAKERS = (
+    1_000_000,
+    2_000_000,
+    3_000_000,
+)  # seeds: attacker's, ours, ours a speaker
 
 
 def run(
@@ -57,7 +61,9 @@ def run(
             cells.append(json.loads(place.read_text(encoding="utf-8")))
             continue
         if kind == "digits":
-            cell = _digits(algorithm, digit_strings(folder, train=train, test=test), encoder, epochs)
+            cell = _digits(
+                algorithm, digit_strings(folder, train=train, test=test), encoder, epochs
+            )
         else:
             cell = _synthetic(algorithm, synthetic_voices(voices), encoder)
         cells.append({"algorithm": algorithm, "data": kind, **cell})
@@ -87,8 +93,12 @@ def _digits(
     a_speaker = [changed(algorithm, r.sound, 8000, _SPEAKERS + r.speaker) for r in asked]
     views = {
         name: voice_views(sounds, 8000, encoder)
-        for name, sounds in (("clear", [r.sound for r in known]), ("own", own),
-                             ("released", released), ("a speaker", a_speaker))  # fmt: skip
+        for name, sounds in (
+            ("clear", [r.sound for r in known]),
+            ("own", own),
+            ("released", released),
+            ("a speaker", a_speaker),
+        )
     }
     ids = [[r.speaker for r in known]] * 2 + [[r.speaker for r in asked]]
     attacks = {}
@@ -206,7 +216,9 @@ def tables(result: Mapping[str, Any]) -> dict[str, str]:
                      *(_shown(undo if n == "mcadams" else None) for n in names)])  # fmt: skip
     for name in ("trained on protected", "trained on originals"):
         shares = [cells[n, "digits"]["digits"][name] for n in names]
-        rows.append([f"digits understood, recogniser {name}", *(f"{100 * s:.1f} %" for s in shares)])
+        rows.append(
+            [f"digits understood, recogniser {name}", *(f"{100 * s:.1f} %" for s in shares)]
+        )
     rows.append(["pitch correlation", *(_number(cells[n, "digits"]) for n in names)])
     more = []
     for attacker in ("ignorant", "lazy-informed", "semi-informed, network"):

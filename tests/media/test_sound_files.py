@@ -46,9 +46,14 @@ def test_as_many_samples_come_back(
 
 def test_nothing_appears_when_writing_fails(tmp_path: Path) -> None:
     target = tmp_path / "a.wav"
-    with pytest.raises(RuntimeError, match="stopped"), SoundWriter(target, 8000, 1) as writer:
-        writer.write(tone(100, 8000, 1))
-        raise RuntimeError("stopped")
+
+    def stopped() -> None:
+        with SoundWriter(target, 8000, 1) as writer:
+            writer.write(tone(100, 8000, 1))
+            raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        stopped()
     with pytest.raises(MediaError, match="got none"), SoundWriter(target, 8000, 1):
         pass
     assert not list(tmp_path.iterdir())

@@ -81,7 +81,9 @@ def test_mcadams_equals_frame_by_frame_on_the_whole_signal() -> None:
         a = np.concatenate([[1.0], -solve_toeplitz(r[:20], r[1:21])])
         poles = np.roots(a)
         turned = np.minimum(np.abs(poles), 0.998) * np.exp(
-            1j * np.sign(np.angle(poles)) * np.minimum(np.abs(np.angle(poles)) ** coefficient, np.pi)
+            1j
+            * np.sign(np.angle(poles))
+            * np.minimum(np.abs(np.angle(poles)) ** coefficient, np.pi)
         )
         poles = np.where(np.abs(poles.imag) > 1e-9, turned, poles)
         new = lfilter([1.0], np.poly(poles).real, lfilter(a, [1.0], frame))

@@ -73,6 +73,8 @@ def test_what_is_gathered_does_not_grow_with_the_recording() -> None:
     framing = Framing(RATE)
     voice = Listening(framing, 8)
     for _ in range(40):
-        voice.add(np.random.default_rng(0).standard_normal((1000, len(framing.bands))), np.ones(1000))
+        voice.add(
+            np.random.default_rng(0).standard_normal((1000, len(framing.bands))), np.ones(1000)
+        )
     assert len(voice._kept) <= 8192
     assert len(voice._kept) > 2000

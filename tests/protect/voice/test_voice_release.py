@@ -25,7 +25,9 @@ def speech(samples: int, pitch: float = 120.0) -> np.ndarray:
     """Four bursts a second of something like vowels, with silence between them."""
     time = np.arange(samples) / RATE
     harmonics = np.arange(1, 25)[:, None] * pitch
-    weights = np.exp(-(((harmonics - 700) / 600) ** 2)) + 0.4 * np.exp(-(((harmonics - 1800) / 400) ** 2))
+    weights = np.exp(-(((harmonics - 700) / 600) ** 2)) + 0.4 * np.exp(
+        -(((harmonics - 1800) / 400) ** 2)
+    )
     buzz = (weights * np.sin(2 * np.pi * harmonics * time)).sum(0)
     return 0.1 * buzz * (np.sin(2 * np.pi * 2 * time) > 0)
 
@@ -143,7 +145,7 @@ def test_tags_do_not_survive(tmp_path: Path) -> None:
 
 def test_what_a_format_cannot_hold_is_not_released(tmp_path: Path) -> None:
     source = write(tmp_path / "talk.wav", speech(1))
-    with pytest.raises(ProtectError, match="write .wav or .flac"):
+    with pytest.raises(ProtectError, match="cannot hold that few"):
         release(Voice(), source, tmp_path / "out.mp3")
     assert [path.name for path in tmp_path.iterdir()] == ["talk.wav"]
 
@@ -173,7 +175,10 @@ def test_a_video_has_other_voices_in_the_same_places(tmp_path: Path, suffix: str
     assert len(read(target, 1)[0]) == 16_000
     loud = np.abs(made) > 0.1 * np.abs(made).max()
     assert abs(int(loud.argmax()) - (first != 0).argmax()) < 0.032 * RATE
-    assert coherence(first[RATE:], made[RATE:]) < coherence(first[RATE:], np.roll(made[RATE:], 5000)) + 0.12
+    assert (
+        coherence(first[RATE:], made[RATE:])
+        < coherence(first[RATE:], np.roll(made[RATE:], 5000)) + 0.12
+    )
     card = read_card(tmp_path / f"out{suffix}")
     assert card.settings["audio"] == "anonymize"
     assert card.settings["voice"] == {"algorithm": "world", "speakers": "one"}
@@ -190,7 +195,9 @@ def test_kept_sound_is_said_to_be_as_it_was(tmp_path: Path) -> None:
     assert coherence(speech(16_000), read(tmp_path / "out.mkv")[0]) > 0.8
 
 
-@pytest.mark.parametrize(("tracks", "said"), [(1, "Its sound was dropped."), (0, "It had no sound.")])
+@pytest.mark.parametrize(
+    ("tracks", "said"), [(1, "Its sound was dropped."), (0, "It had no sound.")]
+)
 def test_dropped_sound_is_gone_and_said(tmp_path: Path, tracks: int, said: str) -> None:
     source = film(tmp_path / "a.mkv", *[speech(16_000)] * tracks)
     release(protect.make("edges", {}), source, tmp_path / "out.mkv")

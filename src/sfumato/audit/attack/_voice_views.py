@@ -23,9 +23,7 @@ def at_speaker_rate(sound: Floats, rate: int) -> Floats:
     return np.asarray(resample_poly(sound, SPEAKER_RATE // divisor, rate // divisor))
 
 
-def voice_views(
-    sounds: Iterable[Floats], rate: int, encoder: SpeakerEncoder
-) -> dict[str, Floats]:
+def voice_views(sounds: Iterable[Floats], rate: int, encoder: SpeakerEncoder) -> dict[str, Floats]:
     """Views of mono recordings, one row each: ``network``, ``spectrum``, ``dynamics`` and ``pitch``."""
     rows: dict[str, list[Floats]] = {n: [] for n in ("network", "spectrum", "dynamics", "pitch")}
     for sound in sounds:
@@ -39,8 +37,15 @@ def voice_views(
         score = (cepstra - cepstra.mean(0)) / spread
         rows["spectrum"].append(np.concatenate([cepstra.mean(0), spread]))
         rows["dynamics"].append(
-            np.concatenate([moved, moved / spread, (score**3).mean(0), [loud.mean()],
-                            *np.quantile(score, [0.1, 0.9], axis=0)])  # fmt: skip
+            np.concatenate(
+                [
+                    moved,
+                    moved / spread,
+                    (score**3).mean(0),
+                    [loud.mean()],
+                    *np.quantile(score, [0.1, 0.9], axis=0),
+                ]
+            )
         )
         rows["pitch"].append(pitch_statistics(resampled))
     return {name: np.stack(found) for name, found in rows.items()}
