@@ -53,9 +53,9 @@ def _string(
 ) -> Recording:
     pieces, digits, at = [np.zeros(_PAUSE)], [], _PAUSE
     for take in takes:
-        start, end = (int(each) for each in facts["offsets"][take : take + 2])  # type: ignore[call-overload]
+        start, end = (int(each) for each in facts["offsets"][take : take + 2])
         piece = np.asarray(facts["x"][start:end], float) / 32768
-        digits.append((int(facts["digit"][take]), at, at + len(piece)))  # type: ignore[call-overload]
+        digits.append((int(facts["digit"][take]), at, at + len(piece)))
         pieces += [piece, np.zeros(_PAUSE)]
         at += len(piece) + _PAUSE
     return Recording(np.concatenate(pieces), who, test, tuple(digits))
