@@ -20,8 +20,8 @@ Floats = npt.NDArray[np.float64]
 Who = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 
 _FRAMES = 64  # a block
-_LEVEL = -10.0  # of frames as loud as the median: logarithm of power
-_GATE = 4.0  # below the loudest: from there on down, what is quiet becomes still quieter
+_LEVEL = -5.5  # of frames as loud as the median: logarithm of power
+_GATE = 6.0  # below the loudest: from there on down, what is quiet becomes still quieter
 _SILENCE, _NOTHING = -18.0, -60.0  # logarithm of power: what nobody hears becomes nothing
 _BREATH = 0.15  # noise beside the pulses of a voiced frame
 
