@@ -14,7 +14,8 @@ from sfumato.media._sound_files import PlacedSound
 
 
 def tone(samples: int, rate: int, channels: int) -> np.ndarray:
-    wave = 0.5 * np.sin(2 * np.pi * 300 * np.arange(samples) / rate)
+    time = np.arange(samples) / rate
+    wave = 0.15 * sum(np.sin(2 * np.pi * hertz * time) for hertz in (310, 1130, 2370))
     return np.stack([wave, -0.5 * wave][:channels])
 
 
