@@ -78,6 +78,8 @@ TABLES: dict[str, Table] = {
     "train": Table("train.run", "Every training method: accuracy against epsilon.", 15, 0.7, ("utd_mhad",)),
     "visual": Table("visual.run", "Video-DPRP and obfuscations: actions against attributes of people.", 60, 1,
                     ("utd_mhad",)),
+    "voice": Table("voice.run", "Voices: speakers still told apart, digits still understood.", 30, 1,
+                   ("fsdd",), work=True),
 }  # fmt: skip
 
 QUICK_NOTE = "A quick run with little of everything: it shows that the table works, and no result."

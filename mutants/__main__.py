@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mutants import _accounting, _finding, _releases, _reviewing, _training
+from mutants import _accounting, _finding, _releases, _reviewing, _training, _voices
 from mutants._mutant import Mutant, PatchError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +31,7 @@ ALL: tuple[Mutant, ...] = tuple(
         (
             *_training.MUTANTS,
             *_releases.MUTANTS,
+            *_voices.MUTANTS,
             *_accounting.MUTANTS,
             *_finding.MUTANTS,
             *_reviewing.MUTANTS,

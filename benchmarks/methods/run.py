@@ -39,7 +39,8 @@ def run(
 
     With ``data``, folders of recordings, also what is left of real pictures under each guarantee.
     """
-    names = only.split(",") if only else protect.names()
+    pictures = [name for name in protect.names() if protect.get(name).medium == "picture"]
+    names = only.split(",") if only else pictures
     costs: dict[str, dict[str, float]] = {}
     notes: list[str] = []
     with tempfile.TemporaryDirectory() as folder:

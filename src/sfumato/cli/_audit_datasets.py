@@ -43,7 +43,7 @@ def visual(
 def reid(
     originals: Path = ORIGINALS,
     protected: Path = PROTECTED,
-    by: str = typer.Option("face", help="face, gait, room or voice (AudioMNIST folders)."),
+    by: str = typer.Option("face", help="face, gait, room or voice (folders of sound)."),
     labels: Path | None = LABELS,
     *,
     out: Path | None,

@@ -24,12 +24,13 @@ app = verbs()
 @verb(
     app,
     "sfumato protect in.mp4 out.mp4",
-    "sfumato protect patients/ released/ --method avatar",
+    "sfumato protect patients/ released/ --method avatar --audio anonymize",
+    "sfumato protect talk.wav out.wav --method voice",
     "sfumato protect in.mp4 out.mp4 --method dprp --epsilon 8 --unit 'pixels(16, frames=1)'",
 )
 def protect(
     source: Path = typer.Argument(
-        help="A video, a picture, or a folder of them; for pass the folder of a data set."
+        help="A video, a picture, a sound file, or a folder of them; for pass the folder of a data set."
     ),
     target: Path = typer.Argument(help="The output file, or the folder for the release."),
     method: str | None = typer.Option(
@@ -166,8 +167,11 @@ def protect(
     quality: int | None = typer.Option(
         None, min=0, max=51, help="x264's constant rate factor, 0 to 51.", rich_help_panel=EXPERT
     ),
-    keep_audio: bool = typer.Option(
-        False, help="Keep the sound (narrows or voids the guarantee).", rich_help_panel=OUTPUT
+    audio: str = typer.Option(
+        "drop",
+        help="The sound of a video: drop, anonymize (--set voice.algorithm=...), or keep: voices as "
+        "they were.",
+        rich_help_panel=OUTPUT,
     ),
     tolerant: bool = typer.Option(
         False, help="Read damaged recordings as far as possible.", rich_help_panel=EXPERT
@@ -198,9 +202,9 @@ def protect(
     """Protect SOURCE and write TARGET with its privacy card; fails if anything was left unprotected."""
     from sfumato import protect as releases
 
-    releases.check_intention(
-        source, target, method or releases.DEFAULT_METHOD, _named(epsilon, delta, unit)
-    )
+    for_sound = releases.is_sound(source)
+    default = releases.SOUND_METHOD if for_sound else releases.DEFAULT_METHOD
+    releases.check_intention(source, target, method or default, _named(epsilon, delta, unit))
 
     def spend() -> Spending | None:
         from sfumato.ledger import spending
@@ -217,7 +221,7 @@ def protect(
         _attributes(
             source, target, method, private, useful, donors_are, donors, donors_from, fit_on, state,
             settings=_settings(settings or [], epsilon=epsilon), seed=seed, force=force,
-            misplaced=any(each is not None for each in beside) or keep_audio or keep_names
+            misplaced=any(each is not None for each in beside) or audio != "drop" or keep_names
             or engine != "local",
             spend=spend, dry=dry_run, as_json=as_json,
         )  # fmt: skip
@@ -229,19 +233,21 @@ def protect(
             "attributes."
         )
     if method is None:
-        method = releases.DEFAULT_METHOD
-        say(releases.NO_METHOD_GIVEN)
+        method = default
+        say(releases.SOUND_GIVEN if for_sound else releases.NO_METHOD_GIVEN)
     if (pairs is None) != (pairs_to is None):
         raise SfumatoError(
             "Expected --pairs and --pairs-to together: pairs contain originals, so say how many and "
             "in which private folder."
         )
+    own, voice = releases.sound_wishes(audio, parse_pairs(settings or []), method, seed)
     request = releases.Request(
         source=source,
         target=target,
         method=method,
-        settings=_settings(
-            settings or [],
+        settings=own
+        | _settings(
+            [],
             epsilon=epsilon,
             delta=delta,
             unit=unit,
@@ -259,7 +265,8 @@ def protect(
         ),
         codec=codec,
         quality=quality,
-        keep_audio=keep_audio,
+        audio=audio,  # type: ignore[arg-type]  # checked by sound_wishes
+        voice=voice,
         tolerant=tolerant,
         names="keep" if keep_names else "random",
         workers=workers,
@@ -349,7 +356,8 @@ def _finish(report: Any, source: Path, target: Path, as_json: bool) -> None:
     if promises:
         promise = promise_from_json(promises[0])
         open_questions = not_safe(promise)
-        check = f"review {target}" if isinstance(promise, NoGuarantee) else f"verify {target}"
+        by_eye = isinstance(promise, NoGuarantee) and promise.mechanism != "voice"
+        check = f"review {target}" if by_eye else f"verify {target}"
         then = f"sfumato {check}"
     if "name_list" in payload:
         done += f" Which is which: {target.with_name(payload['name_list'])}, never to be shared."

@@ -219,13 +219,14 @@ def collect_items(
     release: Path,
     *,
     keep_names: bool,
+    kinds: tuple[str, ...] = ("video", "image"),
 ) -> tuple[Sequence[Item], list[LeftOut]]:
     """The items of a job, each source once, and what is none; release and originals lie apart."""
     left_out: list[LeftOut] = []
     items: Sequence[Item]
     if isinstance(sources, (str, os.PathLike)):
         root = Path(sources)
-        names, left_out = survey_names(root)
+        names, left_out = survey_names(root, kinds=kinds)
         items = _FolderItems(root, names, keep_folders=keep_names)
         refuse_replacing(root, release)
     else:

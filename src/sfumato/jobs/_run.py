@@ -62,6 +62,7 @@ def run_job(
     needs: Needs = Needs(),  # noqa: B008 - frozen
     warm: Callable[[], Any] | None = None,
     repeatable: bool = False,
+    kinds: tuple[str, ...] | None = None,
 ) -> JobReport:
     """Run ``work(source, target, settings)`` on every source, in processes, into ``out_dir``.
 
@@ -71,6 +72,7 @@ def run_job(
     folder or a list of paths and ``Item``. An item finished before is skipped if source, settings
     and outputs are still the same; one that differs fails unless ``force``. ``suffix`` is the ending
     of the outputs, or tells it for each source. ``index=True`` writes ``metadata.jsonl``.
+    ``kinds`` are the kinds of files that are taken of a folder, video and image if nothing is said.
     ``aside`` is given to the work beside its settings and does not decide what is finished.
     ``progress`` hears where the job stands instead of whoever listens to ``sfumato.progress``.
 
@@ -86,7 +88,9 @@ def run_job(
     release = Path(out_dir)
     record = Path(manifest) if manifest else name_list(release)
     require_outside(record, release, "manifest")
-    items, others = collect_items(sources, release, keep_names=names == "keep")
+    items, others = collect_items(
+        sources, release, keep_names=names == "keep", kinds=kinds or ("video", "image")
+    )
     job = _Job(release, settings, names, suffix, force=force, resume=resume, work=work, guard=guard)
     job.aside = aside or {}
     job.engine = engine or Processes(workers)

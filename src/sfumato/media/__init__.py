@@ -8,6 +8,7 @@ from sfumato.media._codecs import CODECS, Codec, require_video_name, video_suffi
 from sfumato.media._container import MAX_PIXELS
 from sfumato.media._errors import MediaError
 from sfumato.media._folders import (
+    AUDIO_SUFFIXES,
     LeftOut,
     SequenceReader,
     SequenceWriter,
@@ -28,13 +29,21 @@ from sfumato.media._images import (
 from sfumato.media._info import Frame, Image, VideoInfo
 from sfumato.media._reader import Damage, VideoReader, open_video
 from sfumato.media._seek import SeekableVideo
-from sfumato.media._sound import AUDIO_NOTE, audio_windows, read_audio
+from sfumato.media._sound import AUDIO_NOTE, SoundChanges, audio_windows, read_audio
+from sfumato.media._sound_files import (
+    SoundInfo,
+    SoundReader,
+    SoundWriter,
+    require_sound_name,
+    sound_suffix,
+)
 from sfumato.media._staging import atomic_folder
 from sfumato.media._structure import readable_size
 from sfumato.media._writer import VideoWriter
 
 __all__ = [
     "AUDIO_NOTE",
+    "AUDIO_SUFFIXES",
     "CODECS",
     "IMAGE_SUFFIXES",
     "MAX_PIXELS",
@@ -49,6 +58,10 @@ __all__ = [
     "SeekableVideo",
     "SequenceReader",
     "SequenceWriter",
+    "SoundChanges",
+    "SoundInfo",
+    "SoundReader",
+    "SoundWriter",
     "VideoInfo",
     "VideoReader",
     "VideoWriter",
@@ -64,7 +77,9 @@ __all__ = [
     "read_image",
     "readable_size",
     "require_image_name",
+    "require_sound_name",
     "require_video_name",
+    "sound_suffix",
     "survey",
     "survey_names",
     "video_suffix",

@@ -7,20 +7,29 @@ them (comment headers of Vorbis, names in AAC and MP3 frames).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import av
 import av.codec.context
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.media._container import DECODING_ERRORS, cause, open_container
+from sfumato.media._container import DECODING_ERRORS, open_container
 from sfumato.media._errors import MediaError
+from sfumato.media._sound_files import (
+    PlacedSound,
+    Sound,
+    audio_frame,
+    audio_streams,
+    damaged,
+    require_rate,
+    require_whole_packet,
+)
 
 Samples = NDArray[np.float32]
 
@@ -82,7 +91,7 @@ def read_audio(path: str | os.PathLike[str], rate: int, *, limit_bytes: int = 1 
 def _mono(path: Path, rate: int) -> Iterator[Samples]:
     """The mean of all channels (FFmpeg's own mixing would be louder than either channel)."""
     with open_container(path, "audio") as container:
-        stream = container.streams.audio[0]
+        stream = audio_streams(container)[0]
         try:
             resampler = av.AudioResampler(format="fltp", layout=stream.layout, rate=rate)
             for frame in container.decode(stream):
@@ -92,31 +101,47 @@ def _mono(path: Path, rate: int) -> Iterator[Samples]:
             for out in resampler.resample(None):
                 yield out.to_ndarray().mean(axis=0, dtype=np.float32)
         except DECODING_ERRORS as error:
-            raise _damaged(error) from None
+            raise damaged(error) from None
 
 
-def _damaged(error: BaseException) -> MediaError:
-    return MediaError(
-        f"Expected sound that can be decoded, got a damaged stream ({cause(error)}): fetch the "
-        "file again or drop its sound."
-    )
+class SoundChange(Protocol):
+    """What is done to one track: mono samples in, as many out, later."""
+
+    def push(self, samples: Sound) -> Sound: ...
+
+    def flush(self) -> Sound: ...
+
+
+# The number of a track among the tracks of sound, and its rate, to what is done to it.
+SoundChanges = Callable[[int, int], SoundChange]
 
 
 class SoundTrack:
-    """All audio streams of one file on their way into an output, never far ahead of the picture."""
+    """All audio streams of one file on their way into an output, never far ahead of the picture.
 
-    def __init__(self, source: str | os.PathLike[str], output: Any) -> None:
+    With ``changes``, no sample goes through but by them: what they make of the mean of all channels is
+    heard in the place of each sample, in every channel.
+    """
+
+    def __init__(
+        self, source: str | os.PathLike[str], output: Any, changes: SoundChanges | None = None
+    ) -> None:
         self._source = Path(source)
         self._output = output
+        self._changes = changes
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             container = stack.enter_context(open_container(self._source, "audio"))
-            self._targets = {
-                stream.index: self._target(stream) for stream in container.streams.audio
+            streams = audio_streams(container)
+            self._copies: dict[int, _Copied | _Changed] = {
+                stream.index: _Copied(stream, self._output)
+                if self._changes is None
+                else _Changed(stream, self._output, self._changes(number, int(stream.rate)))
+                for number, stream in enumerate(streams)
             }
-            self._packets = container.demux(*container.streams.audio)
+            self._packets = container.demux(*streams)
             self._stack = stack.pop_all()
         self._at = Fraction(-1)
         self._done = False
@@ -136,32 +161,80 @@ class SoundTrack:
             while not self._done and (time is None or self._at < time):
                 self._copy_packet()
             if time is None:
-                for stream, resampler in self._targets.values():
-                    for frame in resampler.resample(None):
-                        self._output.mux(stream.encode(frame))
-                    self._output.mux(stream.encode(None))
+                for copy in self._copies.values():
+                    copy.finish()
         except DECODING_ERRORS as error:
-            raise _damaged(error) from None
+            raise damaged(error) from None
 
     def _copy_packet(self) -> None:
         packet = next(self._packets, None)
         if packet is None:
             self._done = True
             return
-        stream, resampler = self._targets[packet.stream.index]
+        require_whole_packet(packet)
         for frame in packet.decode():
             if frame.pts is not None:
                 self._at = max(self._at, Fraction(frame.pts * frame.time_base))
-            for out in resampler.resample(frame):
-                self._output.mux(stream.encode(out))
+            self._copies[packet.stream.index].add(frame)
 
-    def _target(self, source: Any) -> tuple[Any, Any]:
-        encoder = _ENCODERS[self._output.format.name]
-        stream = self._output.add_stream(encoder, rate=source.rate)
-        stream.codec_context.layout = source.layout
-        stream.codec_context.format = _SAMPLE_FORMATS[encoder]
-        stream.codec_context.flags |= av.codec.context.Flags.bitexact
-        resampler = av.AudioResampler(
-            format=_SAMPLE_FORMATS[encoder], layout=source.layout, rate=source.rate
-        )
-        return stream, resampler
+
+class _Copied:
+    """One track, decoded and encoded again."""
+
+    def __init__(self, source: Any, output: Any) -> None:
+        self._output = output
+        self._stream, kind = _target(output, source.rate, source.layout)
+        self._resampler = av.AudioResampler(format=kind, layout=source.layout, rate=source.rate)
+
+    def add(self, frame: Any) -> None:
+        for out in self._resampler.resample(frame):
+            self._output.mux(self._stream.encode(out))
+
+    def finish(self) -> None:
+        self.add(None)
+        self._output.mux(self._stream.encode(None))
+
+
+class _Changed:
+    """One track of which nothing goes through but what ``change`` makes of it."""
+
+    def __init__(self, source: Any, output: Any, change: SoundChange) -> None:
+        require_rate(int(source.rate))
+        self._output, self._change, self._rate = output, change, int(source.rate)
+        self._layout = "mono" if source.channels == 1 else "stereo"
+        self._stream, self._kind = _target(output, source.rate, self._layout)
+        self._placed = PlacedSound(source)
+        self._came = self._gone = 0
+
+    def add(self, frame: Any) -> None:
+        for block in self._placed.blocks(frame):
+            self._came += block.shape[1]
+            self._encode(self._change.push(block.mean(0)))
+
+    def finish(self) -> None:
+        self._encode(self._change.flush())
+        if self._gone != self._came:
+            raise MediaError(
+                f"Expected {self._came} samples of changed sound, got {self._gone}: nothing was written."
+            )
+        self._output.mux(self._stream.encode(None))
+
+    def _encode(self, samples: Sound) -> None:
+        # the first sample is heard when the first of the recording was; what came before 0 never was
+        at = round((self._placed.start or 0) * self._rate) + self._gone
+        self._gone += len(samples)
+        samples, at = samples[max(-at, 0) :], max(at, 0)
+        if len(samples):
+            both = np.repeat(samples[None], 1 if self._layout == "mono" else 2, axis=0)
+            frame = audio_frame(both, self._kind, self._layout, self._rate, at)
+            self._output.mux(self._stream.encode(frame))
+
+
+def _target(output: Any, rate: int, layout: Any) -> tuple[Any, str]:
+    """A new track of the output, and the kind of samples that it takes."""
+    encoder = _ENCODERS[output.format.name]
+    stream = output.add_stream(encoder, rate=rate)
+    stream.codec_context.layout = layout
+    stream.codec_context.format = _SAMPLE_FORMATS[encoder]
+    stream.codec_context.flags |= av.codec.context.Flags.bitexact
+    return stream, _SAMPLE_FORMATS[encoder]

@@ -22,7 +22,7 @@ from sfumato.media._colour import colour_matrix
 from sfumato.media._container import DECODING_ERRORS, cause, max_pixels
 from sfumato.media._errors import MediaError
 from sfumato.media._info import Image, VideoInfo
-from sfumato.media._sound import SoundTrack
+from sfumato.media._sound import SoundChanges, SoundTrack
 
 _FINEST = (1 << 31) - 1
 _FORMATS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
@@ -37,7 +37,8 @@ class VideoWriter:
     (lossy; ``quality`` is x264's constant rate factor, default 18), ``h264rgb`` and ``ffv1`` (both
     give back every byte). Only these two keep public pixels independent of private ones (R8).
     Nothing of the container's metadata is ever written, but for a ``note`` of one's own. Sound is
-    dropped unless ``keep_audio_from`` names a file; kept sound narrows or voids a Guarantee (R14).
+    dropped unless ``keep_audio_from`` names a file; kept sound narrows or voids a Guarantee (R14), and
+    so does sound that ``change_audio`` changes on the way.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class VideoWriter:
         codec: str = "h264",
         quality: int | None = None,
         keep_audio_from: str | os.PathLike[str] | None = None,
+        change_audio: SoundChanges | None = None,
         note: str | None = None,
         force: bool = False,
     ) -> None:
@@ -62,7 +64,7 @@ class VideoWriter:
         self.time_base = _common_clock(self._given_base, self._rate)
         self._step = max(1, round(1 / (self._rate * self.time_base)))
         self._aspect = info.pixel_aspect if info else Fraction(1)
-        self._audio_source = keep_audio_from
+        self._audio_source, self._audio_changes = keep_audio_from, change_audio
         self._note, self._force = note, force
         self._stack = ExitStack()
         self._last: int | None = None
@@ -128,7 +130,9 @@ class VideoWriter:
         self._stream = self._add_stream()
         self._sound = None
         if self._audio_source is not None:
-            self._sound = stack.enter_context(SoundTrack(self._audio_source, self._container))
+            self._sound = stack.enter_context(
+                SoundTrack(self._audio_source, self._container, self._audio_changes)
+            )
         self._container.start_encoding()
         self._filter = None
         if self._codec.drop_units:

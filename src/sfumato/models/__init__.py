@@ -16,16 +16,56 @@ from sfumato.models._norms import freeze_batchnorm, replace_batchnorm
 from sfumato.models._pose_nets import POSE_BACKBONES, TwoScales, pose_net
 from sfumato.models._select import Preset, select
 from sfumato.models._simcc import PoseNet, SimCC, decode, simcc_loss, soft_labels, split_axes
+from sfumato.models._speaker import SPEAKER_RATE, SpeakerEncoder
 from sfumato.models._steps import Step, cut, run
 from sfumato.models._tiny_vit import TinyViT, tiny_vit
 from sfumato.models._video_vit import VideoViT
 from sfumato.models._weights import WeightsError, load_weights, read_weights
 
 __all__ = [
-    "I3D", "POSE_BACKBONES", "THUNDER", "EfficientNetLite0", "JointsHead", "JointsNet", "MViT", "MelCNN", "MirrorTrunk", "MoveNet", "PoseNet", "Preset",
-    "RecordMLP", "SensorCNN", "SimCC", "Step", "TinyViT", "TwoScales", "VideoViT",
-    "WeightsError", "choose_device", "cut", "decode", "device_of", "efficientnet_lite0", "freeze_batchnorm",
-    "i3d", "i3d_state", "kinetics400_classes", "load_weights", "movenet_thunder", "mvit_b", "mvit_v2_s",
-    "pose_net", "read_weights", "replace_batchnorm", "run", "select", "simcc_loss",
-    "soft_labels", "split_axes", "thunder_pose", "tiny_vit",
+    "I3D",
+    "POSE_BACKBONES",
+    "SPEAKER_RATE",
+    "THUNDER",
+    "EfficientNetLite0",
+    "JointsHead",
+    "JointsNet",
+    "MViT",
+    "MelCNN",
+    "MirrorTrunk",
+    "MoveNet",
+    "PoseNet",
+    "Preset",
+    "RecordMLP",
+    "SensorCNN",
+    "SimCC",
+    "SpeakerEncoder",
+    "Step",
+    "TinyViT",
+    "TwoScales",
+    "VideoViT",
+    "WeightsError",
+    "choose_device",
+    "cut",
+    "decode",
+    "device_of",
+    "efficientnet_lite0",
+    "freeze_batchnorm",
+    "i3d",
+    "i3d_state",
+    "kinetics400_classes",
+    "load_weights",
+    "movenet_thunder",
+    "mvit_b",
+    "mvit_v2_s",
+    "pose_net",
+    "read_weights",
+    "replace_batchnorm",
+    "run",
+    "select",
+    "simcc_loss",
+    "soft_labels",
+    "split_axes",
+    "thunder_pose",
+    "tiny_vit",
 ]  # fmt: skip

@@ -23,7 +23,15 @@ from sfumato.protect._frame_review import (
     read_answers,
     record_review,
 )
-from sfumato.protect._intentions import DEFAULT_METHOD, NO_METHOD_GIVEN, check_intention
+from sfumato.protect._intentions import (
+    DEFAULT_METHOD,
+    NO_METHOD_GIVEN,
+    SOUND_GIVEN,
+    SOUND_METHOD,
+    check_intention,
+    is_sound,
+    sound_wishes,
+)
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError, Stream
 from sfumato.protect._moments import seconds_of
 from sfumato.protect._registry import (
@@ -46,6 +54,8 @@ __all__ = [
     "CATEGORIES",
     "DEFAULT_METHOD",
     "NO_METHOD_GIVEN",
+    "SOUND_GIVEN",
+    "SOUND_METHOD",
     "USUAL_SAMPLE",
     "BeforeAfterPairs",
     "CommandResult",
@@ -75,6 +85,7 @@ __all__ = [
     "from_card",
     "get",
     "get_dataset_method",
+    "is_sound",
     "make",
     "methods",
     "methods_with_forms",
@@ -88,6 +99,7 @@ __all__ = [
     "run",
     "seconds_of",
     "shape_of",
+    "sound_wishes",
     "with_defaults",
     "works_on_datasets",
     "write_boxes",

@@ -19,19 +19,28 @@ from sfumato.errors import SfumatoError
 from sfumato.files import refuse_overwrite
 from sfumato.jobs import Outcome, Start, choose_engine, name_list, run_job
 from sfumato.media import (
+    AUDIO_SUFFIXES,
     IMAGE_SUFFIXES,
     Frame,
     MediaError,
     image_suffix,
     require_video_name,
+    sound_suffix,
     video_suffix,
 )
 from sfumato.privacy import NoGuarantee, Unit, counted_under, new_run_id, promise_from_json
 from sfumato.protect._before_after import BeforeAfterPairs
 from sfumato.protect._covering import covering, covers
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
-from sfumato.protect._registry import accepts, make
-from sfumato.protect._release import OutputSettings, Reading, promise_of_release, release, shape_of
+from sfumato.protect._registry import accepts, get, make
+from sfumato.protect._release import (
+    Audio,
+    OutputSettings,
+    Reading,
+    promise_of_release,
+    release,
+    shape_of,
+)
 from sfumato.protect._review_exports import (
     ReviewExports,
     nothing_to_show,
@@ -58,7 +67,8 @@ class Request:
     settings: dict[str, Any]
     codec: str = "h264"
     quality: int | None = None
-    keep_audio: bool = False
+    audio: Audio = "drop"
+    voice: dict[str, Any] = field(default_factory=dict)
     tolerant: bool = False
     names: Literal["random", "keep"] = "random"
     workers: int | None = None
@@ -73,10 +83,11 @@ class Request:
         return OutputSettings(
             self.codec,
             self.quality,
-            self.keep_audio,
+            self.audio,
             self.tolerant,
             keep_names=of_folder and self.names == "keep",
             of_folder=of_folder,
+            voice=self.voice,
         )
 
 
@@ -248,6 +259,7 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
         force=request.force,
         names=request.names,
         suffix=_suffix(request),
+        kinds=("audio",) if get(request.method.split("+")[0]).medium == "sound" else None,
         guard=None if spend is None else _Reservation(request, settings, spend),
         aside=None
         if previews is None
@@ -293,6 +305,8 @@ def _suffix(request: Request) -> Callable[[Path], str]:
     def ending(source: Path) -> str:
         if source.suffix.lower() in IMAGE_SUFFIXES:
             return image_suffix(source)
+        if source.suffix.lower() in AUDIO_SUFFIXES:
+            return sound_suffix(source)
         return video_suffix(source, request.codec)
 
     return ending

@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import did_you_mean
-from sfumato.media import IMAGE_SUFFIXES
+from sfumato.media import AUDIO_SUFFIXES, IMAGE_SUFFIXES
 from sfumato.protect._method import ProtectError
-from sfumato.protect._registry import accepts, dataset_method_names, names, works_on_datasets
+from sfumato.protect._registry import (
+    accepts,
+    dataset_method_names,
+    get,
+    make,
+    names,
+    works_on_datasets,
+)
 from sfumato.settings import shown
 
 # Blur hides faces alone: hair, clothes and gait stay visible, and with them the person.
@@ -20,6 +27,8 @@ NO_METHOD_GIVEN = (
     "(proves an epsilon); sfumato methods lists all."
 )
 _RECORDINGS = {".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", *IMAGE_SUFFIXES}
+SOUND_METHOD = "voice"
+SOUND_GIVEN = f"No method was given: taking {SOUND_METHOD}, the one for sound."
 _OF_A_PROOF = ("epsilon", "delta", "unit")
 
 
@@ -33,6 +42,7 @@ def check_intention(source: Path, target: Path, method: str, settings: Mapping[s
         if name not in known:
             every = sorted({*known, *dataset_method_names()})
             raise ProtectError(f"Expected a method, got {shown(name)}{did_you_mean(name, every)}")
+    _check_medium(source, method)
     for setting in _OF_A_PROOF:
         if setting in settings and not accepts(method, setting):
             provers = [name for name in known if accepts(name, setting)]
@@ -40,6 +50,31 @@ def check_intention(source: Path, target: Path, method: str, settings: Mapping[s
                 f"Expected no --{setting} with the method {method}, which proves nothing: leave it "
                 f"out, or choose a method that proves something ({', '.join(provers)})."
             )
+
+
+def is_sound(source: Path) -> bool:
+    """Whether a source is a sound file, by its name."""
+    return not source.is_dir() and source.suffix.lower() in AUDIO_SUFFIXES
+
+
+def _check_medium(source: Path, method: str) -> None:
+    stages = method.split("+")
+    for_sound = [name for name in stages if get(name).medium == "sound"]
+    if for_sound and len(stages) > 1:
+        raise ProtectError(
+            f"Expected {for_sound[0]} by itself, got the chain {method}: for a video choose a method for "
+            "the picture and --audio anonymize."
+        )
+    if bool(for_sound) != is_sound(source) and not source.is_dir():
+        wanted = "a sound file" if for_sound else "pictures"
+        then = (
+            "for a video choose a method for the picture and --audio anonymize."
+            if for_sound
+            else f"take --method {SOUND_METHOD}."
+        )
+        raise ProtectError(
+            f"Expected {wanted} for the method {method}, got {source.suffix.lower()!r}: {then}"
+        )
 
 
 def _check_places(source: Path, target: Path) -> None:
@@ -54,3 +89,26 @@ def _check_places(source: Path, target: Path) -> None:
             f"Expected a file name for one recording, got the folder {str(target)!r}: did you mean "
             f"{likely}? The recording's own name is not taken over: names may identify people."
         )
+
+
+def sound_wishes(
+    audio: str, settings: Mapping[str, Any], method: str, seed: int | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of the method, and those of the voices of a video (``voice.name``), checked."""
+    if audio not in ("drop", "keep", "anonymize"):
+        raise ProtectError(f"Expected --audio drop, keep or anonymize, got {shown(audio)}.")
+    prefix = f"{SOUND_METHOD}."
+    own = {name: value for name, value in settings.items() if not name.startswith(prefix)}
+    voice = {n.removeprefix(prefix): v for n, v in settings.items() if n.startswith(prefix)}
+    if audio != "drop" and method == SOUND_METHOD:
+        raise ProtectError(f"Expected no --audio with the method {method}: it is all about sound.")
+    if audio != "anonymize":
+        if voice:
+            raise ProtectError(
+                f"Expected --audio anonymize with {prefix}{next(iter(voice))}, got {audio}: say that the "
+                "voices of the video are to be changed."
+            )
+        return own, {}
+    voice |= {} if seed is None else {"seed": seed}
+    make(SOUND_METHOD, voice)
+    return own, voice

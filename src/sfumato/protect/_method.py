@@ -113,6 +113,8 @@ class Method(ABC):
     summary: ClassVar[str]
     provides: ClassVar[str]
     releases: ClassVar[str] = "recordings"
+    # What it works on: "picture" (and videos), or "sound".
+    medium: ClassVar[str] = "picture"
     # Why nothing is proven and what is not covered, where ``promise`` is not overridden.
     reason: ClassVar[str] = "Nothing bounds what its output gives away."
     leaves: ClassVar[tuple[str, ...]] = ()
@@ -187,6 +189,12 @@ class Method(ABC):
     @abstractmethod
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         """Protected frames, as many as came and in their order."""
+
+    def sound(self, source: Path, made: Path) -> tuple[str, str]:
+        """Write the protected copy of a sound file; the digest of what was read, and what to say."""
+        raise ProtectError(
+            f"Expected a method for sound (voice), got {self.name}: it is for pictures."
+        )
 
     @property
     def packages(self) -> tuple[str, ...]:

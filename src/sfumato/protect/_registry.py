@@ -34,6 +34,7 @@ _METHODS: dict[str, str] = {
     "silhouette": "sfumato.protect.hide._filters:Silhouette",
     "skeleton": "sfumato.protect.hide._whole_picture:Skeleton",
     "snow": "sfumato.protect.noise._random_pixels:Snow",
+    "voice": "sfumato.protect.voice._voice:Voice",
 }
 _DATASET_METHODS: dict[str, str] = {
     "pass": "sfumato.attributes:Pass",

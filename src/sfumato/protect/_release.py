@@ -6,9 +6,10 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,13 +17,17 @@ from sfumato.files import refuse_overwrite, refuse_replacing, staging_folder
 from sfumato.jobs import NAMES_NOTE
 from sfumato.media import (
     AUDIO_NOTE,
+    AUDIO_SUFFIXES,
     IMAGE_SUFFIXES,
     USUAL_RATES,
     Frame,
+    SoundChanges,
+    SoundReader,
     VideoWriter,
     open_video,
     read_image,
     require_image_name,
+    require_sound_name,
     require_video_name,
     write_image,
 )
@@ -44,6 +49,7 @@ from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillV
 _TRIES = 3
 # R22: what leaves without noise is named. Where a unit is all there is to see, times are not kept.
 _PUBLIC_PICTURE = "the size of the picture and the kind of file"
+_PUBLIC_SOUND = "the length, the rate, the number of channels (one or two) and the kind of file"
 _PUBLIC_GRID = (
     "the size of the picture, the number of frames, the kind of file, and the nominal frame rate "
     f"rounded to one of {len(USUAL_RATES)} usual rates (times and pixel shape are not kept)"
@@ -56,6 +62,13 @@ _PUBLIC_TIMES = (
 _PUBLIC_COPIES = "which recordings of the folder are one and the same (each is released once)"
 _INSIDE_A_RECORDING = {UnitKind.PIXELS, UnitKind.FRAME}
 Spend = Callable[[Promise], AbstractContextManager[object]]
+Audio = Literal["drop", "keep", "anonymize"]
+_IF_KEPT = "sound, if it is kept"  # how a method names what is not covered only then
+_VOICES_AS_THEY_WERE = "Voices are as they were: the sound was kept."
+_ANONYMIZED_NOTE = (
+    "The sound was anonymized, which proves nothing: words and names that are spoken, accent, and who "
+    "speaks when are not protected."
+)
 
 
 @dataclass(frozen=True)
@@ -64,10 +77,12 @@ class OutputSettings:
 
     codec: str = "h264"
     quality: int | None = None
-    keep_audio: bool = False
+    audio: Audio = "drop"
     tolerant: bool = False
     keep_names: bool = False
     of_folder: bool = False
+    # settings of the method voice, where the sound of a video is anonymized
+    voice: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -84,6 +99,9 @@ class Reading:
 def shape_of(source: str | os.PathLike[str], *, count: bool, tolerant: bool = False) -> Shape:
     """Public facts of a recording; ``count`` decodes it once to know its true length."""
     path = Path(source)
+    if _kind(path) == "sound":
+        with SoundReader(path):
+            return Shape(0, 0)  # there is nothing to see
     if path.suffix.lower() in IMAGE_SUFFIXES:
         height, width = read_image(path, tolerant=tolerant).shape[:2]
         return Shape(height, width, 1)
@@ -91,6 +109,14 @@ def shape_of(source: str | os.PathLike[str], *, count: bool, tolerant: bool = Fa
         info = reader.info
         frames = sum(1 for _ in reader) if count else None
         return Shape(info.height, info.width, frames)
+
+
+def _kind(path: Path) -> Literal["picture", "sound", "video"]:
+    """By its name, as everywhere."""
+    suffix = path.suffix.lower()
+    if suffix in IMAGE_SUFFIXES:
+        return "picture"
+    return "sound" if suffix in AUDIO_SUFFIXES else "video"
 
 
 def release(
@@ -116,7 +142,7 @@ def release(
     """
     how = output or OutputSettings()
     source, target = Path(source), Path(target)
-    is_picture = source.suffix.lower() in IMAGE_SUFFIXES
+    is_picture, kind = source.suffix.lower() in IMAGE_SUFFIXES, _kind(source)
     sidecars = () if is_picture else method.sidecars(target)
     require_target(source, target, how, sidecars=sidecars, force=force)
     if pairs is not None:
@@ -135,8 +161,8 @@ def release(
             if isinstance(promise, NoGuarantee):
                 # under a guarantee, whether something is released may not depend on the original
                 _checked(work, made)
-            done = f"{'A picture' if is_picture else 'A video'} was protected: {method.summary}."
-            done = " ".join([done, *method.on_purpose])
+            done = f"A {kind}{' file' * (kind == 'sound')} was protected: {method.summary}."
+            done = " ".join([done, *work.said, *method.on_purpose])
             if pairs is not None:
                 pairs.write(source, made, tolerant=how.tolerant)
                 done = f"{done} {pairs.sentence}"
@@ -146,7 +172,8 @@ def release(
                 promise=promise,
                 outputs=tuple(Output.of(path) for path in (made, *_staged(made, sidecars))),
                 settings=method.settings
-                | {"codec": how.codec, "keep_audio": how.keep_audio}
+                | ({} if kind == "sound" else {"codec": how.codec, "audio": work.audio})
+                | ({"voice": work.voice} if work.voice else {})
                 | (counted or counted_under(held)),
                 detectors=tuple(f"{name} on {device}" for name, device in method.detectors_used),
                 reviews=(),
@@ -190,14 +217,16 @@ def require_target(
                 f"Expected a file name as the output, got the folder {str(path)!r}: name a file in it."
             )
         refuse_overwrite(path, force=force)
-    is_picture = source.suffix.lower() in IMAGE_SUFFIXES
-    if is_picture != (target.suffix.lower() in IMAGE_SUFFIXES):
+    kind = _kind(source)
+    if kind != _kind(target):
         raise ProtectError(
-            "Expected a picture as output for a picture and a video for a video, got "
-            f"{source.suffix!r} and {target.suffix!r}: rename the output."
+            "Expected a picture as output for a picture, a video for a video and a sound file for sound, "
+            f"got {source.suffix!r} and {target.suffix!r}: rename the output."
         )
-    if is_picture:
+    if kind == "picture":
         require_image_name(target)
+    elif kind == "sound":
+        require_sound_name(target)
     else:
         require_video_name(target, how.codec, how.quality)
 
@@ -208,6 +237,8 @@ def _try_writing(
     """Write a grey picture of that size under the names to come: what cannot be written is known."""
     with staging_folder(staging / "trial") as trial:
         (trial / card_path(target).name).touch()
+        if _kind(target) == "sound":
+            return
         grey = np.full((shape.height, shape.width, 3), 128, np.uint8)
         if target.suffix.lower() in IMAGE_SUFFIXES:
             write_image(trial / target.name, grey)
@@ -218,7 +249,7 @@ def _try_writing(
             size=(shape.width, shape.height),
             codec=how.codec,
             quality=how.quality,
-            keep_audio_from=source if how.keep_audio else None,
+            keep_audio_from=source if how.audio == "keep" else None,
         ) as writer:
             writer.write(grey)
 
@@ -242,16 +273,20 @@ def _free(promise: Promise) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def narrowed_by_sound(promise: Promise) -> Promise:
-    """R14: kept sound is in the clear; it voids a promise about a whole recording."""
+def narrowed_by_sound(promise: Promise, audio: Audio = "keep") -> Promise:
+    """R14: sound has no noise; whatever is left of it voids a promise about a whole recording."""
+    note = AUDIO_NOTE if audio == "keep" else _ANONYMIZED_NOTE
+    not_covered = (*promise.not_covered, note)
+    said = f" {_VOICES_AS_THEY_WERE}" if audio == "keep" else ""
     if isinstance(promise, NoGuarantee):
-        return replace(promise, not_covered=(*promise.not_covered, AUDIO_NOTE))
+        return replace(promise, reason=f"{promise.reason}{said}", not_covered=not_covered)
     if promise.unit.kind in {UnitKind.PIXELS, UnitKind.FRAME}:
-        return replace(promise, not_covered=(*promise.not_covered, AUDIO_NOTE))
+        return replace(promise, not_covered=not_covered)
+    left = "kept" if audio == "keep" else "anonymized, without a proof"
     return NoGuarantee(
         mechanism=promise.mechanism,
-        reason=f"The sound was kept, and it is part of {promise.unit.sentence}.",
-        not_covered=(*promise.not_covered, AUDIO_NOTE),
+        reason=f"The sound was {left}, and it is part of {promise.unit.sentence}.{said}",
+        not_covered=not_covered,
         randomness=promise.randomness,
     )
 
@@ -264,10 +299,14 @@ def keeps_times(promise: Promise) -> bool:
 def promise_of_release(method: Method, source: Path, shape: Shape, how: OutputSettings) -> Promise:
     """The method's promise with everything named that leaves without its noise (R14, R22)."""
     promise = method.promise(shape)
-    if how.keep_audio:
-        promise = narrowed_by_sound(promise)
-    if source.suffix.lower() in IMAGE_SUFFIXES:
-        kept = _PUBLIC_PICTURE
+    kind = _kind(source)
+    if kind == "video" and how.audio != "drop":
+        promise = narrowed_by_sound(promise, how.audio)
+    if kind != "video" or how.audio != "keep":
+        open_ears = tuple(each for each in promise.not_covered if _IF_KEPT not in each)
+        promise = replace(promise, not_covered=open_ears)
+    if kind != "video":
+        kept = _PUBLIC_PICTURE if kind == "picture" else _PUBLIC_SOUND
     else:
         kept = _PUBLIC_TIMES if keeps_times(promise) else _PUBLIC_GRID
     if how.keep_names:
@@ -288,10 +327,16 @@ class _Work:
     how: OutputSettings
     keeps_times: bool
     reading: Reading
+    # what the card says of the sound, and with which settings it was anonymized
+    said: tuple[str, ...] = ()
+    audio: str = "drop"
+    voice: dict[str, Any] = field(default_factory=dict)
 
     def make(self, made: Path) -> None:
         """Write the protected file; what another tool makes is written anew, without metadata."""
-        copy = self._picture if self.source.suffix.lower() in IMAGE_SUFFIXES else self._video
+        copy = {"picture": self._picture, "sound": self._sound, "video": self._video}[
+            _kind(self.source)
+        ]
         with staging_folder(made) as scratch:
             copy(self.method.opened(self.source, scratch), made)
 
@@ -311,10 +356,16 @@ class _Work:
                     yield frame
                     tell("protecting", came + writer.frames_written, parts)
 
-            audio = self.source if how.keep_audio else None
+            heard = None if how.audio == "drop" or not info.has_audio else self.source
+            changes = self._sound_of_video(heard is not None, info.has_audio)
             with (
                 VideoWriter(
-                    made, info, codec=how.codec, quality=how.quality, keep_audio_from=audio
+                    made,
+                    info,
+                    codec=how.codec,
+                    quality=how.quality,
+                    keep_audio_from=heard,
+                    change_audio=changes,
                 ) as writer,
                 method.write_sidecars(made, info),
             ):
@@ -327,6 +378,27 @@ class _Work:
                         "nothing was released."
                     )
             self.reading.content, self.reading.damage = digest.hexdigest(), str(reader.damage)
+
+    def _sound_of_video(self, heard: bool, there: bool) -> SoundChanges | None:
+        """What is done to each track of a video's sound, and what the card says of it."""
+        how = self.how
+        self.audio = how.audio if heard else "drop"
+        if not heard:
+            self.said = ("Its sound was dropped.",) if there else ("It had no sound.",)
+            return None
+        if how.audio == "keep":
+            self.said = (_VOICES_AS_THEY_WERE,)
+            return None
+        from sfumato.protect.voice import Voice
+
+        voice = Voice(**how.voice)
+        self.voice = voice.settings
+        self.said = (f"Every track of its sound was anonymized ({voice.algorithm}).",)
+        return lambda track, rate: voice.change(self.source, track, rate)
+
+    def _sound(self, method: Method, made: Path) -> None:
+        self.reading.content, said = method.sound(self.source, made)
+        self.said = (said,) if said else ()
 
     def _picture(self, method: Method, made: Path) -> None:
         image = read_image(self.source, tolerant=self.how.tolerant)

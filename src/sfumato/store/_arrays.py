@@ -186,6 +186,7 @@ def _read_original(wanted: ModelEntry, file: Path, weights: Path | None = None) 
     import torch  # only here, and only the first time: everything else in this room works without
 
     state = torch.load(file, map_location="cpu", weights_only=True)
+    state = state.get("model_state", state)  # a checkpoint of a training holds more than weights
     return {name: tensor.detach().numpy() for name, tensor in state.items()}
 
 

@@ -139,6 +139,10 @@ _RAPIDOCR = Archive(
     "rapidocr", "3.10.0", "wheel", 27288134,
     "2fc34e26cd0f48514804a94f8832283039c7334076bff60768b1fed9ad068050",
 )
+_RESEMBLYZER = Archive(
+    "Resemblyzer", "0.1.4", "wheel", 15747704,
+    "8f12eb2f1a9982d32e8db7856de754709b59c93a77bcf0ff536584b619a9dd1f",
+)
 _CC0 = "CC0-1.0"
 _APACHE = "Apache-2.0"
 _ENTRIES = (
@@ -236,6 +240,12 @@ _ENTRIES = (
         "pp-ocr-text", _RAPIDOCR, "rapidocr/models/PP-OCRv6_det_small.onnx", 9929594,
         "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f", _APACHE,
         "where text is, at any angle",
+    ),
+    ModelEntry(
+        "resemblyzer", _RESEMBLYZER, "resemblyzer/pretrained.pt", 17090379,
+        "39373b86598fa3da9fcddee6142382efe09777e8d37dc9c0561f41f0070f134e", _APACHE,
+        "who speaks: 256 numbers for a voice", arrays="torch",
+        arrays_sha256="3e8414c2d10e4a289065a99298acf9e8c4f71f11f641f172d59ffb93c2c99b2c",
     ),
 )
 # fmt: on

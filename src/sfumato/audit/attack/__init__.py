@@ -49,6 +49,11 @@ from sfumato.audit.attack._probe_dataset import probe_dataset
 from sfumato.audit.attack._reconstruct import Reconstruction, changed_places, halo, reconstruct
 from sfumato.audit.attack._reid import Matches, Reidentification, reidentify
 from sfumato.audit.attack._repeated import RepeatedRelease, repeated_release
+from sfumato.audit.attack._speakers import (
+    SpeakerVerification,
+    attack_speakers,
+    equal_error_rate,
+)
 from sfumato.audit.attack._undo import (
     averaged,
     averaged_near,
@@ -73,6 +78,7 @@ from sfumato.audit.attack._visual import (
     multi_label,
     visual_attack,
 )
+from sfumato.audit.attack._voice_views import at_speaker_rate, pitch_track, voice_views
 
 __all__ = [
     "METHODS",
@@ -105,11 +111,14 @@ __all__ = [
     "RepeatedRelease",
     "Residual",
     "Shadows",
+    "SpeakerVerification",
     "Squares",
     "VisualReport",
     "action_protocols",
     "allowed_rate",
+    "at_speaker_rate",
     "attack_folder",
+    "attack_speakers",
     "audit_leaks",
     "audit_members",
     "averaged",
@@ -120,6 +129,7 @@ __all__ = [
     "cross_data_attack",
     "cross_infer",
     "deblurred",
+    "equal_error_rate",
     "face_vectors",
     "find_leaks",
     "gait_of_clip",
@@ -136,6 +146,7 @@ __all__ = [
     "on_pictures",
     "over_time",
     "pair_clips",
+    "pitch_track",
     "probe",
     "probe_dataset",
     "reconstruct",
@@ -154,6 +165,7 @@ __all__ = [
     "vispr_truth",
     "visual_attack",
     "visual_folder",
+    "voice_views",
     "voices_folder",
     "without_annotated",
 ]  # fmt: skip

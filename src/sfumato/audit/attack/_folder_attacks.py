@@ -15,6 +15,7 @@ from sfumato.audit.attack._attacker import Space
 from sfumato.audit.attack._clip_pairs import ClipPairs, pair_clips
 from sfumato.audit.attack._identity_views import gait_of_clip, told_apart
 from sfumato.audit.attack._reid import Reidentification, reidentify
+from sfumato.audit.attack._speakers import speakers_folder
 from sfumato.audit.attack._views import views_of
 from sfumato.audit.attack._visual import action_protocols, visual_attack
 from sfumato.audit.measure._measure import MeasureError, Result
@@ -144,8 +145,16 @@ REID_ATTACKS: dict[str, FolderAttack] = {
     "face": lambda folders: faces_folder(folders.pairs),
     "gait": lambda folders: gait_folder(folders.pairs),
     "room": lambda folders: rooms_folder(folders.pairs),
-    "voice": lambda folders: voices_folder(str(folders.originals), str(folders.protected)),
+    "voice": lambda folders: _voices(folders),
 }
+
+
+def _voices(folders: ReleaseFolders) -> list[Result]:
+    """AudioMNIST as it is published, or any folder of sound files with speakers."""
+    packed = ("logmel.npz", "audioMNIST_meta.txt", "data/audioMNIST_meta.txt")
+    if any((folders.originals / name).is_file() for name in packed):
+        return voices_folder(str(folders.originals), str(folders.protected))
+    return speakers_folder(folders.originals, folders.protected, folders.labels)
 
 
 def register_attack(name: str, attack: FolderAttack) -> None:

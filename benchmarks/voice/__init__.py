@@ -1,0 +1,1 @@
+"""Voices: what is left of speakers and of words after each algorithm."""
