@@ -183,7 +183,8 @@ class ImportedInpainting:
         self._shown = read_frames(part.file) if part.file is not None else None
         self._next = 0
 
-    def __call__(self, frames: Frames, hidden: Masks) -> Erased:
+    def __call__(self, frames: Sequence[Image] | Frames, hidden: Masks) -> Erased:
+        frames = np.asarray(frames)
         start, self._next = self._next, self._next + len(frames)
         if self._shown is not None:
             filled = self._shown[start : self._next]
@@ -197,7 +198,11 @@ class ImportedInpainting:
                 filled = read_frames(file)
             _fits(filled, frames)
         # nothing is known about how a tool fills, so all of it counts as made up
-        return Erased(np.where(hidden[..., None], filled, frames), hidden.copy(), False)
+        return Erased(
+            len(frames),
+            lambda t: (np.where(hidden[t][..., None], filled[t], frames[t]), hidden[t].copy()),
+            False,
+        )
 
     def ended(self) -> None:
         """Refuse a file with more frames than the recording: it belongs to another."""
