@@ -30,10 +30,11 @@ def _bones() -> list[tuple[int, int, float, int]]:
         ("shoulder", "elbow"), ("elbow", "wrist"), ("hip", "knee"), ("knee", "ankle"),
         ("wrist", "hand"), ("ankle", "toe"), ("shoulder", "hip"),
     )  # fmt: skip
-    made = []
-    for kind, (a, b) in enumerate(limbs):
-        for side in ("left", "right"):
-            made.append((_AT[f"{side}_{a}"], _AT[f"{side}_{b}"], 0.01, kind))
+    made = [
+        (_AT[f"{side}_{a}"], _AT[f"{side}_{b}"], 0.01, kind)
+        for kind, (a, b) in enumerate(limbs)
+        for side in ("left", "right")
+    ]
     kind = len(limbs)
     for end in ("shoulder", "hip"):
         made.append((_AT[f"left_{end}"], _AT[f"right_{end}"], 0.015, kind))
@@ -45,6 +46,15 @@ def _bones() -> list[tuple[int, int, float, int]]:
 
 
 _BONES = _bones()
+# what hangs down from what, and the kind of the bone between
+_HANGS = [
+    (_AT[f"{side}_{a}"], _AT[f"{side}_{b}"], kind)
+    for side in ("left", "right")
+    for a, b, kind in (
+        ("shoulder", "hip", 6), ("hip", "knee", 2), ("knee", "ankle", 3), ("shoulder", "elbow", 0),
+        ("elbow", "wrist", 1),
+    )
+]  # fmt: skip
 # how much a point can change its speed, metres a second squared
 _AGILE = np.array([
     {"hip": 12.0, "shoulder": 13.0, "ears": 13.0, "knee": 30.0, "elbow": 30.0}.get(
@@ -56,6 +66,7 @@ _DEPTH_CALM = 3.0  # depth is seen worst: it changes its speed that much less
 _SEEN, _DEPTH, _BESIDE = 0.03, 0.07, 0.12  # metres: how exactly a point in the picture, its depth
 # against the hips and its place beside them are known
 _FLAT = 0.25  # metres: how far from the hips' depth a point may be of which nothing is known
+_UPRIGHT = 0.45  # metres: how far from hanging down a trunk or a limb is of which nothing is known
 _OUTLIER = 0.15  # metres from where a sighting begins to be doubted
 _LOCK = 0.004  # metres a frame that a standing foot may move
 _STANDS, _STEPS = 0.35, 0.8  # metres a second: below, a foot stands; above, it does not
@@ -347,6 +358,14 @@ def _normal(
         matrix[:, b_, :, a_] -= block
         right[:, a_] += unit * (lengths[kind] / exact**2)
         right[:, b_] -= unit * (lengths[kind] / exact**2)
+    for a_, b_, kind in _HANGS:  # of whom little is seen stands upright
+        for axis, wanted_at in ((0, 0.0), (1, float(lengths[kind])), (2, 0.0)):
+            matrix[:, a_, axis, a_, axis] += 1 / _UPRIGHT**2
+            matrix[:, b_, axis, b_, axis] += 1 / _UPRIGHT**2
+            matrix[:, a_, axis, b_, axis] -= 1 / _UPRIGHT**2
+            matrix[:, b_, axis, a_, axis] -= 1 / _UPRIGHT**2
+            right[:, b_, axis] += wanted_at / _UPRIGHT**2
+            right[:, a_, axis] -= wanted_at / _UPRIGHT**2
     if ground is not None:
         normal = np.array([0.0, 1.0, -ground[1]])
         for foot, j in enumerate(_ANKLES):

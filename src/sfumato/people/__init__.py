@@ -10,7 +10,7 @@ a ``status`` and a ``review``.
 """
 
 from sfumato.people._boxes import Box, box_mask, hull, iou, suppress, unite
-from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco
+from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco, run_length_mask
 from sfumato.people._contact_sheet import (
     ContactSheet,
     contact_sheet,
@@ -116,6 +116,7 @@ __all__ = [
     "poses",
     "read_coco",
     "read_mask_video",
+    "run_length_mask",
     "runtime_packages",
     "search",
     "suppress",

@@ -18,7 +18,9 @@ from sfumato.protect.avatar._scene import Region, Scene, Track, outline
 from sfumato.protect.avatar._sighted import Seen, alike, belongs, sightings
 
 _AHEAD, _PAST = 12, 24  # frames after and before a window that its poses are fitted with
-_POSES_A_SECOND = 15  # motion of people is slower than that; a fit over time fills what lies between
+_POSES_A_SECOND = (
+    15  # motion of people is slower than that; a fit over time fills what lies between
+)
 _SMALLEST = 28  # pixels of height below which nobody is posed
 _GOOD = 0.10  # metres at the body by which a fit may miss what was seen
 _CARRIED = 0.6  # seconds over which a pose is carried without being seen
@@ -27,6 +29,7 @@ _STEADY = 5  # frames: a pose is believed, and doubted, for no less
 _SHAPED = 20  # frames with a pose after which a person's bones are known
 _SAME = 0.72  # people who look more alike than that, one after the other, are one
 _CUT, _ALIKE = 38.0, 0.75  # grey levels between frames, and shared grey levels, at a cut
+_LARGER, _JOINTS = 1.9, 9  # sizes of a person, and joints that one who is held must show
 _SMALL = 240  # pixels of the longer side on which poses are compared with regions
 
 
@@ -118,6 +121,7 @@ class PeopleFinder:
             for key, seen in self._tracks.items()
             if any(first <= t < first + count for t in seen.frames)
         }
+        here = {key: seen for key, seen in here.items() if not _part_of_another(seen, here, first)}
         self._recognise(here)
         fitted = {key: self._fitted(seen, first, count, camera) for key, seen in here.items()}
         solved = [found[2] for found in fitted.values() if found is not None]
@@ -175,7 +179,7 @@ class PeopleFinder:
             if seen.lengths is None and (given.local_trust.max(axis=1) > 0).sum() >= _SHAPED:
                 seen.lengths = paths.lengths
             world = paths.joints() @ camera.rotation
-            fits = self._believed(given, paths)
+            fits = self._believed(given, paths) & _has_joints(seen)
             for i, joint in enumerate(world):
                 t = start + i
                 if t >= first and t - first < count:
@@ -221,6 +225,36 @@ class PeopleFinder:
             seen.forget_before(before)
             if not seen.frames:
                 self._gone = [*self._gone[-63:], self._tracks.pop(key)]
+
+
+def _has_joints(seen: Seen) -> bool:
+    """Whether a person's joints were seen at all, on some of the frames on which somebody looked."""
+    looks = [each.joints[:, 2] for each in seen.frames.values() if each.joints[:, 2].any()]
+    good = sum(int((sure >= 0.25).sum()) >= 4 for sure in looks)
+    return good >= 1 and 5 * good >= len(looks)
+
+
+def _part_of_another(seen: Seen, everybody: dict[int, Seen], first: int) -> bool:
+    """Whether somebody much larger holds a person whose joints are hardly seen: a ball, a bag, a hand.
+
+    Nobody else is to stand there; it is erased with whoever holds it.
+    """
+    times = [t for t in seen.frames if t >= first]
+    inside = 0
+    for t in times:
+        box = seen.frames[t].box
+        inside += any(
+            other is not seen
+            and t in other.frames
+            and other.frames[t].box.height > _LARGER * box.height
+            and other.frames[t].box.scale(1.1).covers(box) > 0.7
+            for other in everybody.values()
+        )
+    if 2 * inside < len(times):
+        return False
+    looks = [seen.frames[t].joints[:, 2] for t in times if seen.frames[t].joints[:, 2].any()]
+    whole = sum(int((sure >= 0.3).sum()) >= _JOINTS for sure in looks)
+    return 2 * whole < max(len(looks), 1)
 
 
 def is_cut(before: Image, after: Image) -> bool:

@@ -17,6 +17,7 @@ from sfumato.body import Camera, layout
 from sfumato.media import Image, read_frames
 from sfumato.protect._method import ProtectError
 from sfumato.protect.avatar._inpaint import Erased
+from sfumato.protect.avatar._phalp import phalp_poses
 from sfumato.protect.avatar._scene import Continuity, Finder, Scene, Track
 from sfumato.protect.avatar._tools import ToolSource, read_masks, read_npz
 
@@ -107,7 +108,7 @@ class ImportedFinder:
 def read_poses(part: ToolSource, *, frames: int | None = None) -> Rows:
     """Rows of poses, refused unless every one of them can be placed; ``frames`` bounds them."""
     assert part.file is not None
-    rows = read_npz(part.file, _FIELDS)
+    rows = phalp_poses(part.file) if part.file.suffix == ".pkl" else read_npz(part.file, _FIELDS)
     frame, person, joints = rows["frame"], rows["person"], rows["joints"]
     known = layout(str(rows["layout"]))
     if not all(

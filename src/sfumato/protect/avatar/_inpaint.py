@@ -31,7 +31,16 @@ _MANY = 60  # points from which on a homography is looked for
 _STILL = 0.7  # pixels that a camera at rest may seem to move
 _FOLLOWED_AT = 480  # pixels of the longer side at which the camera's motion is looked for
 _FILLED_AT = 420  # and at which a hole is filled with texture
-_VIEWS = (2, 4, 7, 11, 16, 22, 30, 45)  # frames away, before and after, in which a hole is looked for
+_VIEWS = (
+    2,
+    4,
+    7,
+    11,
+    16,
+    22,
+    30,
+    45,
+)  # frames away, before and after, in which a hole is looked for
 _DOUBT = 30.0  # squared grey levels at which texture and membrane count alike
 _SIDEWAYS = 8.0  # how much stiffer the membrane is from side to side
 _UNKNOWNS = 20_000  # pixels of a hole that are solved for at once
@@ -220,11 +229,11 @@ def seamless(filled: Image, shown: Image, hole: Mask) -> Image:
 class _Moving:
     """Fills one frame of a moving camera after the other."""
 
-    def __init__(
-        self, frames: Sequence[Image] | Frames, hidden: Masks, warps: list[Warp]
-    ) -> None:
+    def __init__(self, frames: Sequence[Image] | Frames, hidden: Masks, warps: list[Warp]) -> None:
         self._frames, self._hidden, self._warps = frames, hidden, warps
-        self._last: tuple[int, Image, Mask] | None = None  # the frame before: picture, guessed pixels
+        self._last: tuple[int, Image, Mask] | None = (
+            None  # the frame before: picture, guessed pixels
+        )
 
     def __call__(self, t: int) -> tuple[Image, Mask]:
         hidden = self._hidden[t]
@@ -263,9 +272,7 @@ class _Moving:
             seen[hole] = each.any(axis=0)
         return out, seen
 
-    def _from_before(
-        self, t: int, place: tuple[slice, slice], filled: Image, unseen: Mask
-    ) -> None:
+    def _from_before(self, t: int, place: tuple[slice, slice], filled: Image, unseen: Mask) -> None:
         """What nobody saw goes on as it was made up before; only what is new is made up."""
         if not unseen.any():
             return

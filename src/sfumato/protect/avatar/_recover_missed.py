@@ -85,8 +85,8 @@ def _lost(
             rim = max(1, round(_CORE * min(width, height)))
             core = cv2.erode(np.pad(shape.astype(np.uint8), rim), np.ones((2 * rim + 1,) * 2))
             inner = core[rim:-rim, rim:-rim] > 0
-            for s in _uncovered(frames, masks, t, place, inner if inner.any() else shape):
-                found.append((s, place, shape))
+            bare = _uncovered(frames, masks, t, place, inner if inner.any() else shape)
+            found += [(s, place, shape) for s in bare]
     return found
 
 

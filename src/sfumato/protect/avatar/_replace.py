@@ -54,7 +54,10 @@ Eraser = Callable[[Sequence[Image] | Frames, Masks], Erased]
 Refine = Callable[[Sequence[Drawing], Sequence[DrawnBody], Camera], Frames]
 GREY = 128
 _GAP = 30  # frames for which a lost person is thought to go on
-_REACH, _EDGE = 0.05, 2  # how far an avatar may reach beyond its person, in heights; pixels of the rim
+_REACH, _EDGE = (
+    0.05,
+    2,
+)  # how far an avatar may reach beyond its person, in heights; pixels of the rim
 _SOFT = 0.03  # of a stand-in's height over which its rim fades
 _SLIM = 0.75  # outline of a pose whose person was segmented as well
 _SHADOW, _SOLE = 0.45, (0.17, 0.06)  # darkness under a foot, and its size in metres
@@ -163,6 +166,7 @@ class Replacement:
             for track, body in zip(found.tracks, bodies, strict=True)
         ]
         self.errors = tuple(each.error for each in self._motions)
+        self.figures = [DrawnBody(each.joints, each.there) for each in self._motions]
         self._seen = recover_missed_people(frames, found)
         hidden = np.stack([rim(self._inside(t), rules.feather) > 0 for t in range(len(frames))])
         self.erased = eraser(frames, hidden)
@@ -170,8 +174,7 @@ class Replacement:
         self._painted: Frames | None = None
         if refiner is not None:
             self._drawings = [self._drawn(t) for t in range(len(frames))]
-            figures = [DrawnBody(each.joints, each.there) for each in self._motions]
-            self._painted = refiner(self._drawings, figures, found.camera)
+            self._painted = refiner(self._drawings, self.figures, found.camera)
 
     def __iter__(self) -> Iterator[Composed]:
         return map(self._composed, range(len(self._frames)))
@@ -210,7 +213,9 @@ class Replacement:
         weight = rim(inside, self._rules.feather)
         filled, _ = self.erased.frame(t)
         calm = _mixed(filled, self._frames[t], weight)
-        feet = [_shadows(each.joints[t], self._found.camera) for each in self._motions if each.there[t]]
+        feet = [
+            _shadows(each.joints[t], self._found.camera) for each in self._motions if each.there[t]
+        ]
         _contact_shadows(calm, [spot for each in feet for spot in each], drawing)
         standing_in = self._without_avatar(t, drawing)
         if standing_in.any() and self._rules.missed == "fail":
@@ -221,7 +226,9 @@ class Replacement:
         _stand_in(calm, standing_in)
         painted = None if self._painted is None else self._painted[t]
         layer = pictured(drawing) if painted is None else painted
-        shown = layer if painted is not None or self._tint is None else pictured(drawing, self._tint)
+        shown = (
+            layer if painted is not None or self._tint is None else pictured(drawing, self._tint)
+        )
         inside |= drawing.touched
         public = drawing.mask & inside
         return Composed(merge(calm, drawing, shown), public, layer, inside, weight, standing_in)
@@ -260,7 +267,9 @@ class _Acting:
 
 def _acting(track: Track, body: SkinnedBody, found: Scene, rules: Rules, rate: float) -> _Acting:
     if not track.present.any():  # found, and never posed
-        rest = Motion(np.tile(np.eye(3), (len(track.joints), 24, 1, 1)), np.zeros((len(track.joints), 3)))
+        rest = Motion(
+            np.tile(np.eye(3), (len(track.joints), 24, 1, 1)), np.zeros((len(track.joints), 3))
+        )
         return _Acting(track, body, rest, track.joints, track.present, float("nan"))
     shaped = body
     if rules.proportions == "person":

@@ -22,6 +22,15 @@ _SWAP = [POINTS.index(n.replace("left", "?").replace("right", "left").replace("?
 _JOINT = 0.2  # confidence from which a joint of MoveNet counts
 _SWAPPED = 0.5  # a pose is turned about if that brings it so much nearer to the one before
 _INSIDE, _AROUND = 0.6, 1.2  # of the landmarks in view must lie in the box, so much larger
+_SURE = 0.3  # confidence of the best joint on a frame on which MoveNet saw the person
+_NEAR = 7  # frames around one on which MoveNet looked
+_ELSEWHERE = 0.12  # of the body's extent: farther apart, the two mean different poses
+_HARDLY = 0.1
+_SMALLER = 0.6  # of a head's height: neither shoulders nor neck of a body are less
+_EXTREMES = [POINTS.index(f"{side}_{end}") for side in ("left", "right") for end in ("hand", "toe")]
+_NEARER = [
+    POINTS.index(f"{side}_{end}") for side in ("left", "right") for end in ("wrist", "ankle")
+]
 _BINS = 4  # of each colour in what a person looks like
 _LOOKS = 12  # frames of a track that say what the person looks like
 
@@ -52,6 +61,7 @@ class Sighted:
     box: people.Box
     joints: npt.NDArray[np.float32]  # (17, 3) of MoveNet, confidence 0 where not seen on this frame
     pose: people.Pose | None = None
+    head: float = 0.0  # pixels of height, 0 if unknown
 
 
 @dataclass(eq=False)
@@ -62,7 +72,9 @@ class Seen:
     frames: dict[int, Sighted] = field(default_factory=dict)
     looks: list[npt.NDArray[np.float32]] = field(default_factory=list)
     lengths: npt.NDArray[np.float64] | None = None  # of bones, once enough was seen
-    settled: dict[int, npt.NDArray[np.float64]] = field(default_factory=dict)  # points already drawn
+    settled: dict[int, npt.NDArray[np.float64]] = field(
+        default_factory=dict
+    )  # points already drawn
 
     def add(self, t: int, person: people.Person, pose: people.Pose | None, image: Image) -> None:
         seen_now = person.state == "seen"
@@ -71,7 +83,8 @@ class Seen:
         region = None
         if person.cut is not None and person.window is not None and person.cut.size:
             region = Region(person.window, person.cut)
-        self.frames[t] = Sighted(region, person.box, joints, pose)
+        head = 0.0 if person.head is None else person.head.height
+        self.frames[t] = Sighted(region, person.box, joints, pose, head)
         if seen_now and region is not None and len(self.looks) < _LOOKS:
             look = appearance(image, region)
             if look is not None:
@@ -128,8 +141,8 @@ def sightings(seen: Seen, first: int, last: int, camera: Camera) -> Sightings:
         if not first <= t < last:
             continue
         i = t - first
-        if sighted.pose is not None:
-            pose = sighted.pose
+        pose = sighted.pose
+        if pose is not None and not _squeezed(pose, sighted.head):
             pixels[0, i] = _FROM_33 @ pose.points[:, :2]
             visible = _FROM_33 @ pose.visibility
             trust[0, i] = visible * _in_view(pixels[0, i], camera)
@@ -143,8 +156,20 @@ def sightings(seen: Seen, first: int, last: int, camera: Camera) -> Sightings:
                 pixels[1, i, j] = sighted.joints[which, :2].mean(0)
                 trust[1, i, j] = min(1.0, 1.5 * float(sighted.joints[which, 2].min()))
     _turn_about(pixels, trust, local, local_trust)
+    _hear_both(pixels, trust, local_trust, np.array([
+        seen.frames[t].joints[:, 2].max() if t in seen.frames else 0 for t in range(first, last)
+    ]))  # fmt: skip
     cx, cy = camera.principal
     return Sightings((pixels - [cx, cy]) / camera.focal, trust, local, local_trust)
+
+
+def _squeezed(pose: people.Pose, head: float) -> bool:
+    """Whether a whole body was squeezed into what shows a head and shoulders: head and pose are of
+    different sizes."""
+    shoulders, ears = pose.points[[11, 12], :2], pose.points[[7, 8], :2]
+    width = np.linalg.norm(shoulders[0] - shoulders[1])
+    neck = np.linalg.norm(shoulders.mean(0) - ears.mean(0))
+    return bool(max(width, neck) < _SMALLER * head)
 
 
 def _in_view(spots: npt.NDArray[np.float64], camera: Camera) -> npt.NDArray[np.bool_]:
@@ -208,6 +233,33 @@ def _turn_about(
             crossed = np.linalg.norm(pixels[0, t, sure] - other[sure], axis=1).mean()
             if crossed < _SWAPPED * straight:
                 pixels[1, t], trust[1, t] = other, trust[1, t][_SWAP]
+
+
+def _hear_both(
+    pixels: npt.NDArray[np.float64],
+    trust: npt.NDArray[np.float64],
+    local_trust: npt.NDArray[np.float64],
+    looked: npt.NDArray[np.float64],
+) -> None:
+    """BlazePose wants a whole body and squeezes one into whatever is in view: it is not heard where MoveNet
+    has the joints elsewhere, and hardly on joints that MoveNet does not see around that time."""
+    times = np.flatnonzero(looked >= _SURE)
+    for t in times:
+        both = np.minimum(trust[0, t], trust[1, t]) > _JOINT
+        if both.sum() >= 3:
+            size = max(float(np.ptp(pixels[1, t, trust[1, t] > 0], axis=0).max()), 1.0)
+            gap = np.linalg.norm(pixels[0, t, both] - pixels[1, t, both], axis=1)
+            if np.median(gap) > _ELSEWHERE * size:
+                near = slice(max(0, t - _NEAR // 3), t + _NEAR // 3 + 1)
+                trust[0, near], local_trust[near] = 0, 0
+    for t in range(len(local_trust)):
+        around = times[np.abs(times - t) <= _NEAR]
+        if not len(around):
+            continue
+        unseen = trust[1, around].max(axis=0) < _JOINT
+        unseen[_EXTREMES] = unseen[_NEARER]
+        trust[0, t, unseen] *= _HARDLY
+        local_trust[t, unseen] *= _HARDLY
 
 
 def _apart(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:

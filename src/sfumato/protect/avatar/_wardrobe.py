@@ -13,7 +13,10 @@ from sfumato.media import Image
 from sfumato.protect.avatar._scene import Track
 
 _TRIED = 6  # of the cast that are considered for somebody new
-_TINT, _BRIGHT = (0.78, 1.28), (0.55, 1.25)  # how far the room's light may change an avatar's colours
+_TINT, _BRIGHT = (
+    (0.78, 1.28),
+    (0.55, 1.25),
+)  # how far the room's light may change an avatar's colours
 _MIDDLE = 0.2  # linear: the usual mean of a picture that is neither dark nor bright
 
 
