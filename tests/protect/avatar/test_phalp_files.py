@@ -72,7 +72,9 @@ def results(frames: int = 3) -> dict[str, Any]:
 
 
 def dumped(path: Path, tree: Any) -> Path:
-    joblib = pytest.importorskip("joblib", reason="joblib, which PHALP writes with, is not installed")
+    joblib = pytest.importorskip(
+        "joblib", reason="joblib, which PHALP writes with, is not installed"
+    )
     joblib.dump(tree, path, compress=3)
     return path
 
@@ -85,7 +87,9 @@ def test_poses_of_4d_humans_are_placed_before_the_camera(tmp_path: Path) -> None
     assert float(rows["focal"]) == pytest.approx(5000 / 256 * WIDTH)
     for t in range(3):
         own = tree[f"/private/home/frames/{t:06d}.jpg"]
-        assert np.allclose(rows["joints"][t], own["3d_joints"][0][:25] + own["camera"][0], atol=1e-6)
+        assert np.allclose(
+            rows["joints"][t], own["3d_joints"][0][:25] + own["camera"][0], atol=1e-6
+        )
 
 
 def test_joints_of_4d_humans_are_those_of_openpose() -> None:
@@ -148,7 +152,14 @@ def instances() -> list[dict[str, Any]]:
         return {"image_id": image, "category_id": category, "bbox": [left, 4, 5, 16], "score": score,
                 "segmentation": rle(person_mask(left))}  # fmt: skip
 
-    return [one(0, 2), one(0, 12), one(1, 3), one(2, 4), one(2, 25, category=3), one(1, 22, score=0.1)]
+    return [
+        one(0, 2),
+        one(0, 12),
+        one(1, 3),
+        one(2, 4),
+        one(2, 25, category=3),
+        one(1, 22, score=0.1),
+    ]
 
 
 def test_masks_of_mask_dino_are_the_peoples(tmp_path: Path) -> None:
@@ -159,7 +170,9 @@ def test_masks_of_mask_dino_are_the_peoples(tmp_path: Path) -> None:
     assert np.array_equal(masks[0], person_mask(2) | person_mask(12))
     assert np.array_equal(masks[1], person_mask(3))
     assert np.array_equal(masks[2], person_mask(4))
-    path.write_text(json.dumps([{**each, "image_id": each["image_id"] + 1} for each in instances()]))
+    path.write_text(
+        json.dumps([{**each, "image_id": each["image_id"] + 1} for each in instances()])
+    )
     assert np.array_equal(detectron_masks(path), masks)
 
 

@@ -218,7 +218,7 @@ def test_a_floor_that_a_segmenter_took_for_a_person_is_not_held_unless_posed() -
     joints = np.full((len(frames), 24, 3), np.nan)
     lying = np.zeros((24, 3))
     lying[:, 0] = np.linspace(-0.8, 0.1, 24)
-    joints[6] = lying + [0.0, -0.4, -1.6]
+    joints[6] = lying + np.array([0.0, -0.4, -1.6])
     assert recover_missed_people(frames, scene(masks, Track(joints)))[:, floor].all()
 
 

@@ -13,7 +13,7 @@ import json
 import pickle
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ def read_phalp(path: Path) -> Tree:
             raise ValueError("no frames")
     except ProtectError:
         raise
-    except Exception as error:  # whatever a damaged file makes of the reader
+    except Exception as error:  # noqa: BLE001  (whatever a damaged file makes of the reader)
         raise ProtectError(
             "Expected the .pkl that PHALP (4D-Humans, track.py) writes for a video, got one that cannot be "
             f"read as such ({type(error).__name__}): give its results file as it is."
@@ -84,7 +84,9 @@ def phalp_masks(path: Path) -> npt.NDArray[np.bool_]:
     frames = read_phalp(path)["frames"]
     sizes = {tuple(int(s) for s in size) for each in frames for size in each["size"]}
     if len(sizes) != 1:
-        raise ProtectError("Expected a PHALP file with people of one picture size, got none or several.")
+        raise ProtectError(
+            "Expected a PHALP file with people of one picture size, got none or several."
+        )
     ((height, width),) = sizes
     out = np.zeros((len(frames), height, width), bool)
     for t, each in enumerate(frames):
@@ -167,7 +169,7 @@ class _ArrayInFile:
 class _PlainUnpickler(pickle._Unpickler):  # type: ignore[misc, name-defined]
     """Unpickles dictionaries, lists, numbers, text and plain arrays; anything else is refused unrun."""
 
-    dispatch = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
+    dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(stream)
