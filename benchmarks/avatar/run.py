@@ -81,6 +81,10 @@ PLAIN_NAMES = {
     "person left share, worst frame": "share of the person's pixels left unchanged, worst frame",
     "step length error cm": "error of the step length, cm",
     "wrong public pixels": "pixels wrongly marked as synthetic",
+    # of tables that were measured before people were posed over whole tracks
+    "frames greyed by the last look": "frames greyed out by the residual face check",
+    "ghost share": "visible remains of the person in the background",
+    "largest ghost share": "visible remains of the person, worst clip",
 }
 
 # lower pictures show faces of ten pixels, whose embeddings say nothing about who it is

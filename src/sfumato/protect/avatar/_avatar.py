@@ -16,7 +16,7 @@ from pydantic import Field, PlainValidator
 
 from sfumato.body import Light, SkinnedBody, cast_of, smpl_cast
 from sfumato.media import Frame, VideoInfo
-from sfumato.people import everybody
+from sfumato.people import EVERY, LOOKAHEAD, everybody, held_back, threads
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect.avatar._chosen_by_hand import ChosenByHand, chosen_by_hand
@@ -25,7 +25,7 @@ from sfumato.protect.avatar._inpaint import SceneEraser
 from sfumato.protect.avatar._layers import LayerWriter, layer_paths
 from sfumato.protect.avatar._replace import Composed, Eraser, Refine, Replacement, Rules, greyed
 from sfumato.protect.avatar._residual_face_check import ResidualFaceCheck
-from sfumato.protect.avatar._scene import Finder, Scene
+from sfumato.protect.avatar._scene import AHEAD, Finder, Scene
 from sfumato.protect.avatar._tools import ToolSource
 from sfumato.protect.avatar._wardrobe import Wardrobe, room_light
 from sfumato.protect.hide._by_hand import Boxes, ByHand, CoveredBox, Moment
@@ -165,7 +165,11 @@ class Avatar(Method):
 
     @property
     def lookahead(self) -> int:
-        return self._window + self._window // _TAIL
+        more = self._window // _TAIL
+        if not self._parts and (self._finder is None or hasattr(self._finder, "windows")):
+            # the bundled finder follows people beyond the end of a window
+            more = max(more, AHEAD + held_back(LOOKAHEAD, EVERY, threads()))
+        return self._window + more
 
     @property
     def uses_side_files(self) -> bool:

@@ -14,10 +14,10 @@ from scipy.ndimage import binary_closing, binary_dilation, binary_opening
 from sfumato import people
 from sfumato.body import Camera, Paths, Sightings, fitting_error, ground_plane, joint_paths
 from sfumato.media import Frame, Image
-from sfumato.protect.avatar._scene import Region, Scene, Track, outline
+from sfumato.protect.avatar._scene import AHEAD, Region, Scene, Track, outline
 from sfumato.protect.avatar._sighted import Seen, alike, belongs, sightings
 
-_AHEAD, _PAST = 12, 24  # frames after and before a window that its poses are fitted with
+_PAST = 24  # frames before a window that its poses are fitted with
 _POSES_A_SECOND = (
     15  # motion of people is slower than that; a fit over time fills what lies between
 )
@@ -84,7 +84,7 @@ class PeopleFinder:
                 held, first, self._ground = [], first + len(held), None
             self._note(first + len(held), frame, everybody)
             held.append(frame)
-            if len(held) >= most + _AHEAD:
+            if len(held) >= most + AHEAD:
                 yield held[:most], self._scene(first, most, held[0].image)
                 held, first = held[most:], first + most
         if held:
@@ -143,7 +143,7 @@ class PeopleFinder:
         self, seen: Seen, first: int, count: int, camera: Camera
     ) -> tuple[int, Sightings, Paths] | None:
         """Where the fit of a track begins, what it was given, and the fit; None without any pose."""
-        near = [t for t in seen.frames if first - _PAST <= t < first + count + _AHEAD]
+        near = [t for t in seen.frames if first - _PAST <= t < first + count + AHEAD]
         start, end = min(near), max(near) + 1
         given = sightings(seen, start, end, camera)
         if given.trust.sum() < 4:

@@ -13,6 +13,7 @@ from sfumato.body import INDEX, Camera
 from sfumato.media import Image
 
 Floats = npt.NDArray[np.floating]
+AHEAD = 12  # frames after a window that its poses are fitted with
 SHORTEST = 3  # frames: a pose found for less is a flicker, its place is erased and greyed
 _NEAR = 0.15  # of the picture's diagonal: a track that goes on there across windows is the same
 
