@@ -13,6 +13,7 @@ from sfumato.protect.avatar._scene import Region
 
 Mask = npt.NDArray[np.bool_]
 Masks = npt.NDArray[np.bool_]
+_KERNEL = 6  # pixels of reach up to which a kernel is faster than distances
 _OF_PERSON = 0.03  # of a person's own height: no outline needs more room around it than that
 
 
@@ -40,13 +41,20 @@ def erase_mask(
 
 def grown(mask: Mask, reach: int) -> Mask:
     """A mask with everything that is at most ``reach`` pixels away."""
-    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
     out = np.zeros(mask.shape, bool)
     place = extent(mask, reach)
     if place is not None:
-        part = np.ascontiguousarray(mask[place]).view(np.uint8)
-        out[place] = cv2.dilate(part, kernel) > 0
+        out[place] = _dilated(mask[place], reach)
     return out
+
+
+def _dilated(part: Mask, reach: int) -> Mask:
+    """The same inside an array; by distances where a kernel would be large, which would take long."""
+    if reach > _KERNEL:
+        away = cv2.distanceTransform(1 - part.astype(np.uint8), cv2.DIST_L2, 5)
+        return np.asarray(away <= reach + 0.5) if part.any() else part
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
+    return np.asarray(cv2.dilate(part.astype(np.uint8), kernel) > 0)
 
 
 def grown_people(mask: Mask, regions: Sequence[Region], grow: float) -> Mask:
@@ -60,11 +68,10 @@ def grown_people(mask: Mask, regions: Sequence[Region], grow: float) -> Mask:
             slice(max(rows.start - room, 0), min(rows.stop + room, mask.shape[0])),
             slice(max(columns.start - room, 0), min(columns.stop + room, mask.shape[1])),
         )
-        own = np.zeros((place[0].stop - place[0].start, place[1].stop - place[1].start), np.uint8)
+        own = np.zeros((place[0].stop - place[0].start, place[1].stop - place[1].start), bool)
         top, left = rows.start - place[0].start, columns.start - place[1].start
         own[top : top + region.cut.shape[0], left : left + region.cut.shape[1]] = region.cut
-        kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
-        out[place] |= cv2.dilate(own, kernel) > 0
+        out[place] |= _dilated(own, reach)
     # what belongs to nobody who was told apart; without people, all of it
     return out | grown(rest, most if not regions else max(2, most // 3))
 

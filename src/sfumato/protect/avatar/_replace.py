@@ -37,7 +37,6 @@ from sfumato.protect.avatar._erase_mask import (
     EraseMask,
     erase_mask,
     extent,
-    grown,
     grown_people,
     rim,
     unreplaced,
@@ -168,6 +167,9 @@ class Replacement:
         self.errors = tuple(each.error for each in self._motions)
         self.figures = [DrawnBody(each.joints, each.there) for each in self._motions]
         self._seen = recover_missed_people(frames, found)
+        self._grown = [
+            grown_people(self._wanted(t), self._regions(t), rules.grow) for t in range(len(frames))
+        ]
         hidden = np.stack([rim(self._inside(t), rules.feather) > 0 for t in range(len(frames))])
         self.erased = eraser(frames, hidden)
         self._drawings: list[Drawing] | None = None
@@ -188,14 +190,13 @@ class Replacement:
                 wanted |= outline(each.track.joints[t], self._found.camera, slim=slim)
         return wanted
 
+    def _regions(self, t: int) -> list[Region]:
+        return [region for each in self._motions if (region := each.region(t)) is not None]
+
     def _inside(self, t: int) -> Mask:
         """What is erased entirely: people on this frame and its neighbours, grown."""
-        count, hold = len(self._frames), self._rules.hold
-        out = np.zeros(self._seen[t].shape, bool)
-        for s in range(max(0, t - hold), min(count, t + hold + 1)):
-            regions = [r for e in self._motions if (r := e.region(s)) is not None]
-            out |= grown_people(self._wanted(s), regions, self._rules.grow)
-        return out
+        hold = self._rules.hold
+        return np.asarray(np.any(self._grown[max(0, t - hold) : t + hold + 1], axis=0))
 
     def _drawn(self, t: int) -> Drawing:
         here = [each for each in self._motions if each.there[t]]
@@ -325,15 +326,16 @@ def _kept_near(drawing: Drawing, regions: Sequence[Region | None]) -> Drawing:
     for number, region in enumerate(regions):
         if region is None:
             continue
-        reach = max(3, round(_REACH * region.height)) + _EDGE
-        own = np.zeros(shape, bool)
-        own[region.window] = region.cut
-        allowed = grown(own, reach)
-        place = extent(drawing.owner == number)
+        reach = max(3, round(_REACH * region.height))
+        place = extent(drawing.owner == number, reach + _EDGE)
         if place is None:
             continue
-        soft = cv2.blur(allowed[place].astype(np.float32), (2 * _EDGE + 1, 2 * _EDGE + 1))
-        soft = np.where(grown(own, max(1, reach - 2 * _EDGE))[place], np.float32(1), soft)
+        own = np.zeros(shape, bool)
+        own[region.window] = region.cut
+        away = cv2.distanceTransform(1 - own[place].astype(np.uint8), cv2.DIST_L2, 5)
+        if not own[place].any():
+            away[:] = shape[0] + shape[1]
+        soft = np.clip(1 - (away - reach) / _EDGE, 0, 1)
         factor = np.where(drawing.owner[place] == number, soft, np.float32(1)).astype(np.float32)
         alpha[place] *= factor
         colour[place] *= factor[..., None]
