@@ -15,7 +15,7 @@ from benchmarks.avatar.stage import UNCHANGED, timed
 from benchmarks.people.labels import LabelledClip
 from sfumato import people
 from sfumato.media import Frame, open_video
-from sfumato.protect.avatar import Avatar, Composed, Region, ResidualFaceCheck, Scene
+from sfumato.protect.avatar import Avatar, ComposedFrame, OwnPixels, ResidualFaceCheck, Scene
 from sfumato.protect.hide._residual_faces import is_one_of
 
 _PERSON = 0.5  # probability above which the segmenter calls a pixel a person
@@ -75,7 +75,7 @@ def judged_clip(
 
 
 def by_labels(
-    labels: LabelledClip, made: Sequence[Composed], scenes: Sequence[Scene]
+    labels: LabelledClip, made: Sequence[ComposedFrame], scenes: Sequence[Scene]
 ) -> dict[str, Any]:
     """What became of the people who were labelled by eye: replaced by one avatar, a stand-in, or open."""
     count = {"labelled people": 0, "by one avatar": 0, "by a stand-in": 0, "left open": 0}
@@ -126,7 +126,7 @@ def _scene_of(scenes: Sequence[Scene], number: int) -> tuple[Scene, int]:
     raise IndexError(number)
 
 
-def _holds(region: Region | None, spot: tuple[int, int]) -> bool:
+def _holds(region: OwnPixels | None, spot: tuple[int, int]) -> bool:
     if region is None:
         return False
     rows, columns = region.window

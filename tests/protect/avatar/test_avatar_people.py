@@ -10,7 +10,7 @@ import pytest
 from sfumato import people
 from sfumato.body import Camera, Light, SkinnedBody, cast_of
 from sfumato.media import Frame
-from sfumato.protect.avatar import Avatar, Known, Region, Rules, Scene, Track, replace
+from sfumato.protect.avatar import Avatar, Known, OwnPixels, Rules, Scene, Track, replace
 from sfumato.protect.avatar._finder import _part_of_another, is_cut
 from sfumato.protect.avatar._inpaint import SceneEraser
 from sfumato.protect.avatar._sighted import Seen, Sighted, alike, appearance, belongs, sightings
@@ -33,9 +33,9 @@ def cast() -> tuple[SkinnedBody, ...]:
     return cast_of("procedural")
 
 
-def regions(masks: np.ndarray) -> tuple[Region, ...]:
+def regions(masks: np.ndarray) -> tuple[OwnPixels, ...]:
     whole = (slice(0, masks.shape[1]), slice(0, masks.shape[2]))
-    return tuple(Region(whole, mask) for mask in masks)
+    return tuple(OwnPixels(whole, mask) for mask in masks)
 
 
 def test_whoever_is_behind_a_table_stays_behind_it(
@@ -201,7 +201,9 @@ def test_people_are_recognised_by_their_clothes() -> None:
             image = np.zeros((60, 30, 3), np.uint8)
             image[:30], image[30:] = top, legs
             image = np.clip(image + rng.integers(-9, 10, image.shape), 0, 255).astype(np.uint8)
-            look = appearance(image, Region((slice(0, 60), slice(0, 30)), np.ones((60, 30), bool)))
+            look = appearance(
+                image, OwnPixels((slice(0, 60), slice(0, 30)), np.ones((60, 30), bool))
+            )
             assert look is not None
             seen.looks.append(look)
         return seen

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sfumato.protect.avatar._inpaint import erase as erase
     from sfumato.protect.avatar._layers import layer_paths as layer_paths
     from sfumato.protect.avatar._layers import read_layers as read_layers
-    from sfumato.protect.avatar._replace import Composed as Composed
+    from sfumato.protect.avatar._replace import ComposedFrame as ComposedFrame
     from sfumato.protect.avatar._replace import Replaced as Replaced
     from sfumato.protect.avatar._replace import Replacement as Replacement
     from sfumato.protect.avatar._replace import Rules as Rules
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sfumato.protect.avatar._residual_face_check import ResidualFaceCheck as ResidualFaceCheck
     from sfumato.protect.avatar._scene import Finder as Finder
     from sfumato.protect.avatar._scene import Known as Known
-    from sfumato.protect.avatar._scene import Region as Region
+    from sfumato.protect.avatar._scene import OwnPixels as OwnPixels
     from sfumato.protect.avatar._scene import Scene as Scene
     from sfumato.protect.avatar._scene import Track as Track
     from sfumato.protect.avatar._scene import place as place
@@ -41,8 +41,8 @@ __getattr__ = lazy_exports(
         "_imported": "ImportedFinder",
         "_inpaint": "Erased SceneEraser background erase",
         "_layers": "layer_paths read_layers",
-        "_replace": "Composed Replaced Replacement Rules merge replace",
+        "_replace": "ComposedFrame Replaced Replacement Rules merge replace",
         "_residual_face_check": "ResidualFaceCheck",
-        "_scene": "Finder Known Region Scene Track place",
+        "_scene": "Finder Known OwnPixels Scene Track place",
     },
 )

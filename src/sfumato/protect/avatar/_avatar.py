@@ -23,7 +23,14 @@ from sfumato.protect.avatar._chosen_by_hand import ChosenByHand, chosen_by_hand
 from sfumato.protect.avatar._imported import NEEDED, ImportedFinder, ImportedInpainting
 from sfumato.protect.avatar._inpaint import SceneEraser
 from sfumato.protect.avatar._layers import LayerWriter, layer_paths
-from sfumato.protect.avatar._replace import Composed, Eraser, Refine, Replacement, Rules, greyed
+from sfumato.protect.avatar._replace import (
+    ComposedFrame,
+    Eraser,
+    Refine,
+    Replacement,
+    Rules,
+    greyed,
+)
 from sfumato.protect.avatar._residual_face_check import ResidualFaceCheck
 from sfumato.protect.avatar._scene import AHEAD, Finder, Scene
 from sfumato.protect.avatar._tools import ToolSource
@@ -249,7 +256,7 @@ class Avatar(Method):
         """The files that belong to a released video."""
         return layer_paths(video)
 
-    def composed(self, frames: Iterator[Frame]) -> Iterator[tuple[Frame, Composed]]:
+    def composed(self, frames: Iterator[Frame]) -> Iterator[tuple[Frame, ComposedFrame]]:
         """Every frame of the recording, with its people replaced."""
         self._drew = False
         self._wardrobe = Wardrobe(self.bodies, self.randomness.generator())
@@ -290,7 +297,7 @@ class Avatar(Method):
         by_hand: ChosenByHand,
         eraser: Eraser,
         refiner: Refine | None,
-    ) -> Iterator[tuple[Frame, Composed]]:
+    ) -> Iterator[tuple[Frame, ComposedFrame]]:
         images = [frame.image for frame in given]
         span = float(given[-1].time - given[0].time)
         rate = (len(given) - 1) / span if span > 0 else 25.0
@@ -365,10 +372,10 @@ def _refinement(given: Mapping[str, Any]) -> Refinement:
 
 
 def _with_neighbours(
-    looked: Iterator[tuple[Composed, npt.NDArray[np.bool_]]], hold: int
-) -> Iterator[tuple[Composed, npt.NDArray[np.bool_]]]:
+    looked: Iterator[tuple[ComposedFrame, npt.NDArray[np.bool_]]], hold: int
+) -> Iterator[tuple[ComposedFrame, npt.NDArray[np.bool_]]]:
     """Each frame with what was seen on it and on up to ``hold`` frames before and after."""
-    waiting: list[tuple[Composed, npt.NDArray[np.bool_]]] = []
+    waiting: list[tuple[ComposedFrame, npt.NDArray[np.bool_]]] = []
     given = 0
     for item in chain(looked, [None] * hold):
         if item is not None:

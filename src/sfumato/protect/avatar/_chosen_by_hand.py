@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sfumato import people
 from sfumato.media import Frame, Image
-from sfumato.protect.avatar._replace import GREY, Composed
+from sfumato.protect.avatar._replace import GREY, ComposedFrame
 from sfumato.protect.avatar._scene import Scene
 from sfumato.protect.hide._by_hand import ByHandRun
 
@@ -30,7 +30,7 @@ class ChosenByHand:
             return found
         return replace(found, masks=found.masks | self.covered)
 
-    def applied(self, t: int, made: Composed, frame: Image) -> Composed:
+    def applied(self, t: int, made: ComposedFrame, frame: Image) -> ComposedFrame:
         """Frame ``t`` as it was filmed outside the part that is worked on, and grey where boxes say so.
 
         No pixel of a frame that is shown as it is may be called the renderer's.

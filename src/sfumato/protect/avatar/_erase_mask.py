@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.protect.avatar._scene import Region
+from sfumato.protect.avatar._scene import OwnPixels
 
 Mask = npt.NDArray[np.bool_]
 Masks = npt.NDArray[np.bool_]
@@ -57,7 +57,7 @@ def _dilated(part: Mask, reach: int) -> Mask:
     return np.asarray(cv2.dilate(part.astype(np.uint8), kernel) > 0)
 
 
-def grown_people(mask: Mask, regions: Sequence[Region], grow: float) -> Mask:
+def grown_people(mask: Mask, regions: Sequence[OwnPixels], grow: float) -> Mask:
     """A mask grown by ``grow`` of the longer side, and less around people who are small themselves."""
     most, out, rest = max(1, round(grow * max(mask.shape))), np.zeros(mask.shape, bool), mask.copy()
     for region in regions:

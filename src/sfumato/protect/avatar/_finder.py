@@ -14,7 +14,7 @@ from scipy.ndimage import binary_closing, binary_dilation, binary_opening
 from sfumato import people
 from sfumato.body import Camera, Paths, Sightings, fitting_error, ground_plane, joint_paths
 from sfumato.media import Frame, Image
-from sfumato.protect.avatar._scene import AHEAD, Region, Scene, Track, outline
+from sfumato.protect.avatar._scene import AHEAD, OwnPixels, Scene, Track, outline
 from sfumato.protect.avatar._sighted import Seen, alike, belongs, sightings
 
 _PAST = 24  # frames before a window that its poses are fitted with
@@ -270,7 +270,7 @@ def is_cut(before: Image, after: Image) -> bool:
 
 
 def _doubt_where_elsewhere(
-    joints: npt.NDArray[np.float64], regions: Sequence[Region | None], camera: Camera
+    joints: npt.NDArray[np.float64], regions: Sequence[OwnPixels | None], camera: Camera
 ) -> None:
     """Take poses away that leave most of the person's own pixels uncovered."""
     factor = min(1.0, _SMALL / max(camera.width, camera.height))

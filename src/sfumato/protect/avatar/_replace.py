@@ -43,7 +43,7 @@ from sfumato.protect.avatar._erase_mask import (
 )
 from sfumato.protect.avatar._inpaint import Erased, erase
 from sfumato.protect.avatar._recover_missed import recover_missed_people
-from sfumato.protect.avatar._scene import Region, Scene, Track, outline
+from sfumato.protect.avatar._scene import OwnPixels, Scene, Track, outline
 
 Frames = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -76,7 +76,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Composed:
+class ComposedFrame:
     """One frame without its people. ``public`` marks pixels that the renderer alone wrote, which are
     ``layer``'s; ``blanked`` are stand-ins of people without a pose, and what was greyed out."""
 
@@ -178,7 +178,7 @@ class Replacement:
             self._drawings = [self._drawn(t) for t in range(len(frames))]
             self._painted = refiner(self._drawings, self.figures, found.camera)
 
-    def __iter__(self) -> Iterator[Composed]:
+    def __iter__(self) -> Iterator[ComposedFrame]:
         return map(self._composed, range(len(self._frames)))
 
     def _wanted(self, t: int) -> Mask:
@@ -190,7 +190,7 @@ class Replacement:
                 wanted |= outline(each.track.joints[t], self._found.camera, slim=slim)
         return wanted
 
-    def _regions(self, t: int) -> list[Region]:
+    def _regions(self, t: int) -> list[OwnPixels]:
         return [region for each in self._motions if (region := each.region(t)) is not None]
 
     def _inside(self, t: int) -> Mask:
@@ -208,7 +208,7 @@ class Replacement:
         )
         return _kept_near(drawing, [each.region(t) for each in here])
 
-    def _composed(self, t: int) -> Composed:
+    def _composed(self, t: int) -> ComposedFrame:
         drawing = self._drawn(t) if self._drawings is None else self._drawings[t]
         inside = self._inside(t)
         weight = rim(inside, self._rules.feather)
@@ -232,7 +232,9 @@ class Replacement:
         )
         inside |= drawing.touched
         public = drawing.mask & inside
-        return Composed(merge(calm, drawing, shown), public, layer, inside, weight, standing_in)
+        return ComposedFrame(
+            merge(calm, drawing, shown), public, layer, inside, weight, standing_in
+        )
 
     def _without_avatar(self, t: int, drawing: Drawing) -> Mask:
         """The own pixels of people in whose place no avatar stands."""
@@ -262,7 +264,7 @@ class _Acting:
     there: Mask  # frames on which it is drawn
     error: float
 
-    def region(self, t: int) -> Region | None:
+    def region(self, t: int) -> OwnPixels | None:
         return self.track.regions[t] if self.track.regions else None
 
 
@@ -317,7 +319,7 @@ def _mixed(filled: Image, shown: Image, weight: Colour) -> Image:
     return out
 
 
-def _kept_near(drawing: Drawing, regions: Sequence[Region | None]) -> Drawing:
+def _kept_near(drawing: Drawing, regions: Sequence[OwnPixels | None]) -> Drawing:
     """Avatars shown no farther than their people reach: who stands behind something stays behind it."""
     if all(region is None for region in regions):
         return drawing
@@ -400,7 +402,7 @@ def bridged(present: npt.NDArray[np.bool_], gap: int) -> npt.NDArray[np.bool_]:
     return np.asarray((closed[0, gap : gap + len(present)] > 0) | present)
 
 
-def greyed(made: Composed, seen: Mask, rules: Rules) -> Composed:
+def greyed(made: ComposedFrame, seen: Mask, rules: Rules) -> ComposedFrame:
     """A frame without what is still ``seen`` of people in it.
 
     Public pixels are the renderer's whatever is seen in them: they stay as they are.

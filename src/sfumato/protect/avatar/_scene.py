@@ -19,7 +19,7 @@ _NEAR = 0.15  # of the picture's diagonal: a track that goes on there across win
 
 
 @dataclass(frozen=True)
-class Region:
+class OwnPixels:
     """One person's own pixels on a frame: ``cut`` inside rows and columns of the picture."""
 
     window: tuple[slice, slice]
@@ -42,7 +42,7 @@ class Track:
 
     joints: Floats
     number: int = 0
-    regions: tuple[Region | None, ...] = ()
+    regions: tuple[OwnPixels | None, ...] = ()
 
     @property
     def present(self) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sfumato import people
 from sfumato.body import POINTS, Camera, Sightings
 from sfumato.media import Image
-from sfumato.protect.avatar._scene import Region
+from sfumato.protect.avatar._scene import OwnPixels
 
 _COCO = {"shoulder": 5, "elbow": 7, "wrist": 9, "hip": 11, "knee": 13, "ankle": 15}
 _MEDIAPIPE = {"shoulder": 11, "elbow": 13, "wrist": 15, "hip": 23, "knee": 25, "ankle": 27,
@@ -57,7 +57,7 @@ _FROM_33 = _weights()
 class Sighted:
     """One person on one frame; pixels of the whole picture, metres about the hips."""
 
-    region: Region | None
+    region: OwnPixels | None
     box: people.Box
     joints: npt.NDArray[np.float32]  # (17, 3) of MoveNet, confidence 0 where not seen on this frame
     pose: people.Pose | None = None
@@ -82,7 +82,7 @@ class Seen:
         joints[:, 2] *= seen_now
         region = None
         if person.cut is not None and person.window is not None and person.cut.size:
-            region = Region(person.window, person.cut)
+            region = OwnPixels(person.window, person.cut)
         head = 0.0 if person.head is None else person.head.height
         self.frames[t] = Sighted(region, person.box, joints, pose, head)
         if seen_now and region is not None and len(self.looks) < _LOOKS:
@@ -97,7 +97,7 @@ class Seen:
             del self.settled[frame]
 
 
-def appearance(image: Image, region: Region) -> npt.NDArray[np.float32] | None:
+def appearance(image: Image, region: OwnPixels) -> npt.NDArray[np.float32] | None:
     """Colours of the upper and the lower half of a person, as two histograms."""
     part, rows = image[region.window], region.cut.shape[0]
     parts = []
