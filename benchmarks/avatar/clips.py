@@ -102,7 +102,7 @@ def by_labels(
                 for track in here.tracks
                 if track.present[t] and track.regions and _holds(track.regions[t], spots[0])
             ]
-            near = _near(one.layer.any(axis=-1), spots[0], 0.02)
+            near = _near(np.asarray(one.layer.any(axis=-1)), spots[0], 0.02)
             count["by one avatar"] += bool(who) and near
             count["by a stand-in"] += bool(_near(one.blanked, spots[0], 0.01) and not near)
             if person.who is not None and len(who) == 1:

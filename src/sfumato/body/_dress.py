@@ -124,7 +124,7 @@ def folds(points: Floats, joints: Floats) -> npt.NDArray[np.float64]:
     waves = np.sin(points @ np.array([31.0, 9.0, 22.0])) * np.sin(
         points @ np.array([-14.0, 17.0, 27.0])
     )
-    return np.clip(0.8 * total + 0.35 * waves, -1, 1)
+    return np.asarray(np.clip(0.8 * total + 0.35 * waves, -1, 1))
 
 
 def woven(made: Dressed, fold: Floats, cloth: npt.NDArray[np.bool_]) -> Dressed:

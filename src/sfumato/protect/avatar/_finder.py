@@ -294,7 +294,7 @@ def _doubt_where_elsewhere(
 def _without_flicker(joints: npt.NDArray[np.float64]) -> None:
     """Poses that are believed for a few frames only are taken away; gaps that short stay closed by whoever
     draws."""
-    there = np.isfinite(joints).any(axis=(1, 2))
+    there = np.asarray(np.isfinite(joints).any(axis=(1, 2)))
     size = min(_STEADY, len(there))
     closed = binary_closing(np.pad(there, size), np.ones(size))[size:-size]
     steady = binary_opening(np.pad(closed, size, mode="edge"), np.ones(size))[size:-size]

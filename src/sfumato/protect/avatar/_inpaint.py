@@ -139,7 +139,7 @@ class SceneEraser:
         offset = np.median(gap, axis=0)
         if np.mean(np.abs(gap - offset)) > _SAME_ROOM:
             return None
-        return np.clip(self._room + offset, 0, 255).astype(np.uint8)
+        return np.asarray(np.clip(self._room + offset, 0, 255), np.uint8)
 
 
 def background(
@@ -223,7 +223,7 @@ def seamless(filled: Image, shown: Image, hole: Mask) -> Image:
     moved: Any = cv2.resize(
         _pull_push(mean, known), (hole.shape[1], hole.shape[0]), interpolation=cv2.INTER_LINEAR
     )
-    return np.clip(np.rint(filled + moved), 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(np.rint(filled + moved), 0, 255), np.uint8)
 
 
 class _Moving:

@@ -166,10 +166,12 @@ class _ArrayInFile:
         return flat.reshape(shape[::-1]).T if self.order == "F" else flat.reshape(shape)
 
 
-class _PlainUnpickler(pickle._Unpickler):  # type: ignore[misc, name-defined]
+class _PlainUnpickler(pickle._Unpickler):
     """Unpickles dictionaries, lists, numbers, text and plain arrays; anything else is refused unrun."""
 
-    dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
+    dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
+
+    stack: list[Any]
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(stream)

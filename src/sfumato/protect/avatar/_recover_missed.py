@@ -42,7 +42,7 @@ def recover_missed_people(frames: Sequence[Image] | Frames, found: Scene) -> Mas
             return image
         return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
 
-    calm = np.stack([cv2.blur(smaller(frame), (3, 3)) for frame in frames])
+    calm = np.stack([np.asarray(cv2.blur(smaller(frame), (3, 3)), np.uint8) for frame in frames])
     small = np.stack([smaller(mask.view(np.uint8) * np.uint8(255)) > 127 for mask in masks])
     posed = _posed(found, size)
     for s, place, shape in _lost(calm, small, posed):

@@ -188,7 +188,7 @@ class Replacement:
             if each.track.present[t]:
                 slim = _SLIM if each.track.regions else 1.0
                 wanted |= outline(each.track.joints[t], self._found.camera, slim=slim)
-        return wanted
+        return np.asarray(wanted)
 
     def _regions(self, t: int) -> list[OwnPixels]:
         return [region for each in self._motions if (region := each.region(t)) is not None]
@@ -273,7 +273,9 @@ def _acting(track: Track, body: SkinnedBody, found: Scene, rules: Rules, rate: f
         rest = Motion(
             np.tile(np.eye(3), (len(track.joints), 24, 1, 1)), np.zeros((len(track.joints), 3))
         )
-        return _Acting(track, body, rest, track.joints, track.present, float("nan"))
+        return _Acting(
+            track, body, rest, np.asarray(track.joints, np.float64), track.present, float("nan")
+        )
     shaped = body
     if rules.proportions == "person":
         shaped = stretched(body, proportions(track.joints, body))

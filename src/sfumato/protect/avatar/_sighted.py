@@ -110,7 +110,7 @@ def appearance(image: Image, region: OwnPixels) -> npt.NDArray[np.float32] | Non
             [np.ascontiguousarray(part[half])], [0, 1, 2], mask, bins, [0, 256] * 3
         ).ravel()
         parts.append(hist / max(float(hist.sum()), 1.0))
-    return np.concatenate(parts).astype(np.float32) / 2
+    return np.asarray(np.concatenate(parts) / 2, np.float32)
 
 
 def alike(one: Seen, two: Seen) -> float:
@@ -244,7 +244,7 @@ def _hear_both(
     """BlazePose wants a whole body and squeezes one into whatever is in view: it is not heard where MoveNet
     has the joints elsewhere, and hardly on joints that MoveNet does not see around that time."""
     times = np.flatnonzero(looked >= _SURE)
-    for t in times:
+    for t in (int(each) for each in times):
         both = np.minimum(trust[0, t], trust[1, t]) > _JOINT
         if both.sum() >= 3:
             size = max(float(np.ptp(pixels[1, t, trust[1, t] > 0], axis=0).max()), 1.0)
