@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.avatar.stage import UNCHANGED, timed
+from benchmarks.people.labels import LabelledClip
 from sfumato import people
-from sfumato.body import Light
 from sfumato.media import Frame, open_video
-from sfumato.protect.avatar import (
-    Avatar,
-    Erased,
-    ResidualFaceCheck,
-    Rules,
-    Scene,
-    erase,
-    grey_out,
-    replace,
-)
+from sfumato.protect.avatar import Avatar, ComposedFrame, OwnPixels, ResidualFaceCheck, Scene
 from sfumato.protect.hide._residual_faces import is_one_of
 
 _PERSON = 0.5  # probability above which the segmenter calls a pixel a person
-_MAIN = [11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
 _NEAR = 0.2  # of the torso
 _RING = 0.04  # of the picture's shorter side: avatars may be that far from whom they replace
-_SEEN = 0.5  # visibility that a joint of the original needs to be judged
+_SURE = 0.3  # confidence that a joint of the original needs to be judged
+_JUDGED_EVERY = 5  # frames from one that detectors judge to the next
+_GREY_SHARE = 0.002  # of a picture: less grey outside people is nothing an eye sees
 
 
 class Eyes:
@@ -41,63 +33,112 @@ class Eyes:
         self.face_check = ResidualFaceCheck()
         self.faces, self.all_faces = self.face_check.checker, self.face_check.search
         self.identity = self.face_check.identity
-        self.segmenter = people.person_segmenter("selfie")
-        self.poses = people.pose_estimator("blazepose")
+        self.joints: Any = people.person_detector("movenet")
 
 
 def judged_clip(
-    clip: Path, method: Avatar, frames: int, opened: Callable[[], Eyes]
+    clip: Path, method: Avatar, frames: int, opened: Callable[[], Eyes], labels: LabelledClip | None
 ) -> dict[str, Any]:
-    """The measures of the first ``frames`` frames of one clip.
+    """The measures of the first ``frames`` frames of one clip, through the method as a release goes.
 
     ``vectors`` and ``avatar vectors`` are embeddings of the original faces and of those that stand for
     them: they stay in the notes of the run.
     """
     with open_video(clip, tolerant=True) as reader:
         given = list(islice(reader, frames))
-    images = np.stack([frame.image for frame in given])
-    finder, spent = method.finder, [0.0]
-    found, find_wall, find_cpu = timed(lambda: finder.find(list(images)))
+    scenes: list[Scene] = []
+    finder = method.finder
+    follow = finder.windows  # type: ignore[attr-defined]
 
-    def watched(frames: npt.NDArray[np.uint8], hidden: npt.NDArray[np.bool_]) -> Erased:
-        made: Erased
-        made, _, cpu = timed(lambda: erase(frames, hidden))
-        spent[0] += cpu
-        return made
+    def watched(stream: Iterator[Frame], most: int) -> Iterator[tuple[list[Frame], Scene]]:
+        for window, scene in follow(stream, most):
+            scenes.append(scene)
+            yield window, scene
 
-    chosen = [method.bodies[(7 * track.number) % len(method.bodies)] for track in found.tracks]
-    made, wall, cpu = timed(
-        lambda: replace(images, found, chosen, Rules(), Light(), eraser=watched)
-    )
-    count, eyes = len(images), opened()
-    seen, look_wall, look_cpu = timed(
-        lambda: eyes.face_check.left(images, made.frames, made.public)
-    )
-    made = grey_out(made, seen, Rules())
-    wall, all_cpu = find_wall + wall + look_wall, find_cpu + cpu + look_cpu
-    alone = _alone(found)
+    finder.windows = watched  # type: ignore[attr-defined]
+    made, wall, cpu = timed(lambda: [each for _, each in method.composed(iter(given))])
+    eyes, count = opened(), len(given)
+    shown = range(0, count, _JUDGED_EVERY)
+    before, after = ([given[t].image for t in shown], [made[t].image for t in shown])
     return {
         "clip": clip.name,
         "frames": count,
-        "size": f"{images.shape[2]}x{images.shape[1]}",
-        "people": len(found.tracks),
-        **_faces(images, made.frames, eyes),
-        "pose agreement": _agreement(given, made.frames, eyes) if alone else None,
-        "ghost share": ghost_share(made.erased.frames, made.public, eyes.segmenter.segment),
-        "greyed share": float(made.blanked.mean()),
-        "frames greyed by the last look": int(seen.any((1, 2)).sum()),
+        "size": f"{given[0].image.shape[1]}x{given[0].image.shape[0]}",
+        "people": len({track.number for scene in scenes for track in scene.tracks}),
+        **_faces(before, after, eyes),
+        **_agreement(before, after, eyes),
+        **({} if labels is None else by_labels(labels, made, scenes)),
+        "greyed share": float(np.mean([each.blanked.mean() for each in made])),
         "frames a second": count / wall,
-        "frames a CPU second": count / all_cpu,
-        "finding CPU ms": 1000 * find_cpu / count,
-        "erasing CPU ms": 1000 * spent[0] / count,
-        "fitting, drawing, merging CPU ms": 1000 * (cpu - spent[0]) / count,
-        "last look CPU ms": 1000 * look_cpu / count,
+        "frames a CPU second": count / cpu,
     }
 
 
-def _alone(found: Scene) -> bool:
-    """Whether the clip shows one person: the issue asks for the pose of such clips only."""
-    return len(found.tracks) == 1
+def by_labels(
+    labels: LabelledClip, made: Sequence[ComposedFrame], scenes: Sequence[Scene]
+) -> dict[str, Any]:
+    """What became of the people who were labelled by eye: replaced by one avatar, a stand-in, or open."""
+    count = {"labelled people": 0, "by one avatar": 0, "by a stand-in": 0, "left open": 0}
+    grey_frames = looked = 0
+    avatars: dict[int, list[int]] = {}
+    for frame in labels.frames:
+        if frame.number >= len(made) or frame.damaged:
+            continue
+        looked += 1
+        here, t = _scene_of(scenes, frame.number)
+        one = made[frame.number]
+        for person in frame.people:
+            points = [p for p in (person.torso, person.head) if p is not None]
+            if not person.counted or not points:
+                continue
+            count["labelled people"] += 1
+            spots = [(min(int(y), one.inside.shape[0] - 1), min(int(x), one.inside.shape[1] - 1))
+                     for x, y in points]  # fmt: skip
+            if not all(one.inside[spot] for spot in spots):
+                count["left open"] += 1
+                continue
+            who = [
+                track.number
+                for track in here.tracks
+                if track.present[t] and track.regions and _holds(track.regions[t], spots[0])
+            ]
+            near = _near(np.asarray(one.layer.any(axis=-1)), spots[0], 0.02)
+            count["by one avatar"] += bool(who) and near
+            count["by a stand-in"] += bool(_near(one.blanked, spots[0], 0.01) and not near)
+            if person.who is not None and len(who) == 1:
+                avatars.setdefault(person.who, []).append(who[0])
+        height, width = one.blanked.shape
+        grey_frames += bool((one.blanked & ~frame.reach(width, height)).mean() > _GREY_SHARE)
+    switches = sum(a != b for seen in avatars.values() for a, b in pairwise(seen))
+    return {
+        **count,
+        "identity switches": switches,
+        "labelled frames": looked,
+        "frames with grey outside people": grey_frames,
+    }
+
+
+def _scene_of(scenes: Sequence[Scene], number: int) -> tuple[Scene, int]:
+    for scene in scenes:
+        if number < len(scene.masks):
+            return scene, number
+        number -= len(scene.masks)
+    raise IndexError(number)
+
+
+def _holds(region: OwnPixels | None, spot: tuple[int, int]) -> bool:
+    if region is None:
+        return False
+    rows, columns = region.window
+    if not (rows.start <= spot[0] < rows.stop and columns.start <= spot[1] < columns.stop):
+        return False
+    return bool(region.cut[spot[0] - rows.start, spot[1] - columns.start])
+
+
+def _near(mask: npt.NDArray[np.bool_], spot: tuple[int, int], reach: float) -> bool:
+    room = max(2, round(reach * max(mask.shape)))
+    rows = slice(max(0, spot[0] - room), spot[0] + room + 1)
+    return bool(mask[rows, max(0, spot[1] - room) : spot[1] + room + 1].any())
 
 
 def _faces(before: Any, after: Any, eyes: Eyes) -> dict[str, Any]:
@@ -134,31 +175,29 @@ def _faces(before: Any, after: Any, eyes: Eyes) -> dict[str, Any]:
     }
 
 
-def _agreement(given: Sequence[Frame], after: Any, eyes: Eyes) -> float | None:
-    """Share of joints found again in the output within 0.2 torso of where the original has them.
-
-    A frame in which nobody is found again counts as missed joints.
-    """
-    first = [tracked.poses for _, tracked in people.poses(iter(given), eyes.poses)]
-    output = (
-        Frame(image, frame.pts, frame.time) for frame, image in zip(given, after, strict=True)
-    )
-    second = [tracked.poses for _, tracked in people.poses(output, eyes.poses)]
+def _agreement(before: Sequence[Any], after: Sequence[Any], eyes: Eyes) -> dict[str, Any]:
+    """Joints of people in the original, and how many of them the same detector finds again in the output
+    within 0.2 trunks of where they were. Somebody who is not found again counts as missed joints."""
     agreed = asked = 0
-    for before, later in zip(first, second, strict=True):
-        if len(before) != 1:
-            continue
-        points = before[0].points[:, :2]
-        joints = [j for j in _MAIN if before[0].visibility[j] > _SEEN]
-        torso = np.linalg.norm(points[[11, 12]].mean(0) - points[[23, 24]].mean(0))
-        asked += len(joints)
-        if later and joints:
+    for original, output in zip(before, after, strict=True):
+        old, new = eyes.joints.look(original)[0], eyes.joints.look(output)[0]
+        for person in old:
+            sure = np.flatnonzero(person.confidence[5:] > _SURE) + 5
+            trunk = np.linalg.norm(person.joints[5:7].mean(0) - person.joints[11:13].mean(0))
+            if person.box.score < _SURE or len(sure) < 6 or trunk < 4:
+                continue
+            asked += len(sure)
             near = [
-                np.linalg.norm(each.points[joints, :2] - points[joints], axis=1) <= _NEAR * torso
-                for each in later
+                int(
+                    (
+                        np.linalg.norm(e.joints[sure] - person.joints[sure], axis=1)
+                        <= _NEAR * trunk
+                    ).sum()
+                )
+                for e in new
             ]
-            agreed += int(max(each.sum() for each in near))
-    return agreed / asked if asked else None
+            agreed += max(near, default=0)
+    return {"joints compared": asked, "joints found again": agreed}
 
 
 def ghost_share(

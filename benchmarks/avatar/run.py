@@ -20,6 +20,7 @@ from rich.table import Table
 from benchmarks.avatar.clips import Eyes, judged_clip
 from benchmarks.avatar.stage import HELD_OUT, TUNED_SEED, judged, speeds, staged, write_sheet
 from benchmarks.harness.markdown import markdown
+from benchmarks.people.labels import labelled
 from sfumato.body import cast_of
 from sfumato.errors import SfumatoError
 from sfumato.files import write_json
@@ -32,16 +33,23 @@ Row = dict[str, Any]
 # measure -> (what the issue asks for, in words; whether a value meets it)
 TARGETS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "joint error cm": ("at most 5", lambda v: v <= 5),
-    "estimated joint error cm": ("at most 5", lambda v: v <= 5),
+    "estimated joint error cm": ("at most 7", lambda v: v <= 7),
+    "estimated IoU of r": ("at least 0.72", lambda v: v >= 0.72),
+    "estimated PSNR inside q dB": ("at least 24", lambda v: v >= 24),
+    "person left share": ("at most 0.01", lambda v: v <= 0.01),
+    "foot slide cm a frame": ("at most 2", lambda v: v <= 2),
+    "labelled people replaced by an avatar": ("at least 0.95", lambda v: v >= 0.95),
+    "labelled people left open": ("at most 0.005", lambda v: v <= 0.005),
+    "frames with grey outside people": ("0", lambda v: v == 0),
     "IoU of r": ("at least 0.80", lambda v: v >= 0.80),
     "PSNR inside q dB": ("at least 24", lambda v: v >= 24),
     "wrong public pixels": ("0", lambda v: v == 0),
     "frames with an original face left": ("0", lambda v: v == 0),
     "identity distance, avatar beyond strangers": ("at least 0", lambda v: v >= 0),
-    "pose agreement": ("at least 0.75", lambda v: v >= 0.75),
+    "pose agreement": ("at least 0.85", lambda v: v >= 0.85),
     "render 320x240 frames a second": ("at least 15", lambda v: v >= 15),
     "stage 64x64 frames a second": ("at least 60", lambda v: v >= 60),
-    "frames a second at 320x240, one person": ("at least 3", lambda v: v >= 3),
+    "frames a second at 320x240, one person": ("at least 8", lambda v: v >= 8),
 }
 
 # Measures of staged clips whose people were found in the pictures, as in a recording. All others of
@@ -49,6 +57,9 @@ TARGETS: dict[str, tuple[str, Callable[[float], bool]]] = {
 BY_DETECTORS = (
     "estimated joint error cm",
     "estimated frames share",
+    "estimated IoU of r",
+    "estimated PSNR inside q dB",
+    "foot slide cm a frame",
     "person left share",
     "person left share, worst frame",
 )
@@ -59,6 +70,9 @@ PLAIN_NAMES = {
     "PSNR inside q dB": "PSNR of the filled-in background, dB",
     "angle error deg": "error of joint angles, degrees",
     "cadence error 1/min": "error of the cadence, steps a minute",
+    "estimated IoU of r": "overlap (IoU) of avatar and person, people found by detectors",
+    "estimated PSNR inside q dB": "PSNR of the filled-in background, people found by detectors, dB",
+    "foot slide cm a frame": "how far an avatar's foot slides while the true one stands, cm a frame",
     "estimated frames share": "share of frames on which the person was found",
     "estimated joint error cm": "joint error, people found by detectors, cm",
     "joint error cm": "joint error, true joints given, cm",
@@ -67,6 +81,7 @@ PLAIN_NAMES = {
     "person left share, worst frame": "share of the person's pixels left unchanged, worst frame",
     "step length error cm": "error of the step length, cm",
     "wrong public pixels": "pixels wrongly marked as synthetic",
+    # of tables that were measured before people were posed over whole tracks
     "frames greyed by the last look": "frames greyed out by the residual face check",
     "ghost share": "visible remains of the person in the background",
     "largest ghost share": "visible remains of the person, worst clip",
@@ -144,13 +159,21 @@ def _real(
     kept: Path, body: Any, data: str | None, frames: int, step: int, finished: bool
 ) -> list[Row]:
     eyes, rows = cache(Eyes), []
+    labels = {Path(each.name).name: each for each in labelled()}
     for folder in data.split(",") if data else []:
         for clip in list_media(Path(folder))[::step]:
             note = kept / f"clip-{body}-{frames}-{clip.stem}.json"
             if finished and not note.exists():
                 continue
             # a method of its own for every clip: its finder remembers who ended the last window
-            rows.append(_resumed(note, partial(judged_clip, clip, Avatar(body=body), frames, eyes)))
+            rows.append(
+                _resumed(
+                    note,
+                    partial(
+                        judged_clip, clip, Avatar(body=body), frames, eyes, labels.get(clip.name)
+                    ),
+                )
+            )
     return rows
 
 
@@ -193,9 +216,13 @@ def together(rows: Sequence[Row]) -> dict[str, Any]:
     mistaken = _apart((one["vectors"], two["avatar vectors"]) for one, two in permutations(told, 2))
     compared = [row for row in told if row["identity distance"] is not None]
     own, usual = _mean(row["identity distance"] for row in compared), _mean(strangers)
-    alone = [row["pose agreement"] for row in fine if row["pose agreement"] is not None]
     small = [row for row in fine if row["size"] in {"320x240", "320x180"} and row["people"] == 1]
-    ghosts = [row["ghost share"] for row in fine if row["ghost share"] is not None]
+    asked = sum(row.get("labelled people", 0) for row in fine)
+
+    def share(name: str) -> float | None:
+        return sum(row.get(name, 0) for row in fine) / asked if asked else None
+
+    joints = sum(row["joints compared"] for row in fine)
     return {
         "clips": len(fine),
         "refused": len(rows) - len(fine),
@@ -204,8 +231,15 @@ def together(rows: Sequence[Row]) -> dict[str, Any]:
         "frames with an original face left": sum(
             row["frames with an original face left"] for row in fine
         ),
-        "frames greyed by the last look": sum(
-            row["frames greyed by the last look"] for row in fine
+        "labelled people": asked,
+        "labelled people replaced by an avatar": share("by one avatar"),
+        "labelled people with a grey stand-in": share("by a stand-in"),
+        "labelled people left open": share("left open"),
+        "identity switches of labelled people": sum(
+            row.get("identity switches", 0) for row in fine
+        ),
+        "frames with grey outside people": sum(
+            row.get("frames with grey outside people", 0) for row in fine
         ),
         "identity distance, original to avatar": own,
         "identity distance, nearest clip": min(
@@ -219,18 +253,17 @@ def together(rows: Sequence[Row]) -> dict[str, Any]:
         "identity distance, nearest twentieth of strangers": (
             float(np.percentile(strangers, 5)) if strangers else None
         ),
-        "pose agreement": _mean(alone),
-        "single-person clips": len(alone),
-        "ghost share": _mean(ghosts),
-        "largest ghost share": max(ghosts, default=None),
+        "pose agreement": (
+            sum(row["joints found again"] for row in fine) / joints if joints else None
+        ),
+        "worst clip's pose agreement": min(
+            (r["joints found again"] / r["joints compared"] for r in fine if r["joints compared"]),
+            default=None,
+        ),
         "frames a second at 320x240, one person": _mean(row["frames a second"] for row in small),
         "frames a CPU second at 320x240, one person": _mean(
             row["frames a CPU second"] for row in small
         ),
-        "CPU ms a frame": {
-            name: _mean(row[f"{name} CPU ms"] for row in small or fine)
-            for name in ("finding", "erasing", "fitting, drawing, merging", "last look")
-        },
     }
 
 

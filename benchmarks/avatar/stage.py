@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import cv2
@@ -24,7 +25,8 @@ from sfumato.body import (
     stretched,
     to_srgb,
 )
-from sfumato.protect.avatar import Finder, Replaced, Rules, Scene, Track, replace
+from sfumato.media import Frame
+from sfumato.protect.avatar import Replaced, Replacement, Rules, Scene, Track, replace
 from sfumato.stage import ACTIONS, Clip, Staging, clips
 
 Floats = npt.NDArray[np.float64]
@@ -43,7 +45,7 @@ def staged(seeds: tuple[int, ...], count: int, frames: int) -> Iterator[Clip]:
         )  # fmt: skip
 
 
-def judged(clip: Clip, body: SkinnedBody, finder: Finder | None) -> dict[str, Any]:
+def judged(clip: Clip, body: SkinnedBody, finder: Any) -> dict[str, Any]:
     """The measures of one clip, with true joints and masks."""
     joints = clip.joints.astype(float)
     found = Scene(clip.alpha > 0, (Track(joints),), clip.camera, 0.0)
@@ -57,9 +59,9 @@ def judged(clip: Clip, body: SkinnedBody, finder: Finder | None) -> dict[str, An
         overlap.append((drawn & true).sum() / max((drawn | true).sum(), 1))
         # exact: public is r AND q AND alpha = 1, and every such pixel is what the renderer wrote
         wrong += int((made.public[t] != (alone.mask & made.erase_mask.inside[t])).sum())
-        written = to_srgb(alone.colour)[made.public[t]] != made.frames[t][made.public[t]]
+        written = to_srgb(alone.colour)[made.public[t]] != made.layer[t][made.public[t]]
         wrong += int(written.any(axis=-1).sum())
-    inside = made.erase_mask.inside
+    inside = made.erase_mask.weight > 0
     error = (made.erased.frames.astype(np.float64) - clip.empty.astype(np.float64))[inside]
     after = shaped.joints(motion)
     row: dict[str, Any] = {
@@ -83,25 +85,55 @@ def psnr(error: Floats) -> float:
     return float(10 * np.log10(255**2 / max(float(np.mean(error**2)), 1e-3)))
 
 
-def estimated(clip: Clip, finder: Finder, body: SkinnedBody) -> dict[str, Any]:
-    """What holds when people are found in the pictures: how much of them is still as it was in the
-    output, and the error of joints about the hips, in the camera's axes."""
-    seen = finder.find(list(clip.frames))
-    made = replace(clip.frames, seen, [body] * len(seen.tracks), Rules(), Light(), rate=FPS)
-    row: dict[str, Any] = left_as_it_was(clip.frames, made.frames, clip.alpha > 127)
-    if not seen.tracks:
-        return row | {"estimated frames share": 0.0}
-    track = max(seen.tracks, key=lambda each: int(each.present.sum()))
+def estimated(clip: Clip, finder: Any, body: SkinnedBody) -> dict[str, Any]:
+    """What holds when people are found in the pictures, as in every release: the same measures as with the
+    truth, the error of joints about the hips in the camera's axes, and how far feet slide that stand."""
+    frames = [Frame(image, i, Fraction(i, round(FPS))) for i, image in enumerate(clip.frames)]
+    ((_, seen),) = finder.windows(iter(frames), len(frames))
+    bodies = [body] * len(seen.tracks)
+    work = Replacement(clip.frames, seen, bodies, Rules(), Light(), rate=FPS)
+    made = list(work)
+    shown = np.stack([each.image for each in made])
+    row: dict[str, Any] = left_as_it_was(clip.frames, shown, clip.alpha > 127)
+    hole = np.stack([each.weight > 0 for each in made])
+    error = (work.erased.frames.astype(np.float64) - clip.empty.astype(np.float64))[hole]
+    if len(error):
+        row["estimated PSNR inside q dB"] = psnr(error)
+    if not any(track.present.any() for track in seen.tracks):
+        return row | {"estimated frames share": 0.0, "estimated IoU of r": 0.0}
+    drawn = np.stack([each.layer.any(axis=-1) for each in made])
+    true_mask = clip.alpha > 127
+    row["estimated IoU of r"] = float(np.mean([
+        (d & m).sum() / max((d | m).sum(), 1) for d, m in zip(drawn, true_mask, strict=True)
+    ]))  # fmt: skip
+    which = max(range(len(seen.tracks)), key=lambda i: int(seen.tracks[i].present.sum()))
+    track, figure = seen.tracks[which], work.figures[which]
     main = list(MAIN)
     true = clip.camera.to_camera(clip.joints.astype(float))
     guess = seen.camera.to_camera(track.joints)
     centre = INDEX["pelvis"]
     gap = (guess - guess[:, centre, None]) - (true - true[:, centre, None])
     apart = np.linalg.norm(gap[:, main], axis=-1)
-    return row | {
-        "estimated joint error cm": float(100 * np.nanmean(apart[track.present])),
-        "estimated frames share": float(track.present.mean()),
-    }
+    slide = foot_slide(clip.joints.astype(float), figure.joints, figure.present)
+    return (
+        row
+        | {
+            "estimated joint error cm": float(100 * np.nanmean(apart[track.present])),
+            "estimated frames share": float(track.present.mean()),
+        }
+        | ({} if slide is None else {"foot slide cm a frame": 100 * slide})
+    )
+
+
+def foot_slide(true: Floats, shown: Floats, there: npt.NDArray[np.bool_]) -> float | None:
+    """How far (metres a frame) an avatar's feet move while the true ones stand; None if they never do."""
+    moved: list[float] = []
+    for side in ("left", "right"):
+        j = INDEX[f"{side}_ankle"]
+        stands = np.linalg.norm(np.diff(true[:, j], axis=0), axis=1) < 0.005
+        both = stands & there[1:] & there[:-1]
+        moved += np.linalg.norm(np.diff(shown[:, j], axis=0), axis=1)[both].tolist()
+    return float(np.mean(moved)) if moved else None
 
 
 def left_as_it_was(

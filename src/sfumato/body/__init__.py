@@ -4,6 +4,14 @@ from sfumato.body._body import Body, BodyError, Mesh, Motion, SkinnedBody, rest_
 from sfumato.body._camera import Camera
 from sfumato.body._cast import CAST_SIZE, cast_of, load_bodies, people, save_bodies
 from sfumato.body._fit import Fit, fit, lifted, proportions
+from sfumato.body._joint_paths import (
+    POINTS,
+    Paths,
+    Sightings,
+    fitting_error,
+    ground_plane,
+    joint_paths,
+)
 from sfumato.body._person import VirtualPerson, random_person
 from sfumato.body._procedural import procedural_body
 from sfumato.body._render import Drawing, Light, draw, to_srgb
@@ -17,7 +25,7 @@ from sfumato.body._skeleton import (
     LayoutError,
     layout,
 )
-from sfumato.body._smpl import smpl_body
+from sfumato.body._smpl import smpl_body, smpl_cast
 
 __all__ = [
     "CAST_SIZE",
@@ -26,6 +34,7 @@ __all__ = [
     "LAYOUTS",
     "MAIN",
     "PARENTS",
+    "POINTS",
     "Body",
     "BodyError",
     "Camera",
@@ -36,11 +45,16 @@ __all__ = [
     "Light",
     "Mesh",
     "Motion",
+    "Paths",
+    "Sightings",
     "SkinnedBody",
     "VirtualPerson",
     "cast_of",
     "draw",
     "fit",
+    "fitting_error",
+    "ground_plane",
+    "joint_paths",
     "layout",
     "lifted",
     "load_bodies",
@@ -51,6 +65,7 @@ __all__ = [
     "rest_motion",
     "save_bodies",
     "smpl_body",
+    "smpl_cast",
     "stretched",
     "to_srgb",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from sfumato.files import atomic_output
 
 CAST_SIZE = 32
 BodyKind = Literal["anny", "procedural"]
-_FORMAT = 2  # counts changes of what is baked; an older file is baked anew
+_FORMAT = 3  # counts changes of what is baked; an older file is baked anew
 Watch = Callable[[Iterable[int]], Iterable[int]]
 
 

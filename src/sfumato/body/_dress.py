@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -94,11 +94,49 @@ def _garments(person: VirtualPerson, surface: Shaped, faces: Faces) -> Iterator[
         colours[band] = 0.25 * colours[band] + 0.75 * np.array(CLOTHES_COLOURS["white"])
     elif person.pattern == "blocks":
         yoke = shirt & (centre[:, 1] > surface.joints[INDEX["chest"], 1] + 0.06)
-        colours[yoke] = 0.35 * colours[yoke] + 0.65 * np.array(CLOTHES_COLOURS[person.bottom])
+        # darker or lighter than the shirt, never another colour: mixed, it could look like skin
+        colours[yoke] = colours[yoke] * 0.3 if tones[1].mean() > 0.2 else colours[yoke] * 0.6 + 0.25
     normals = vertex_normals(surface.vertices.astype(np.float32), faces.astype(np.int32))
     on_vertex = _regions(person, surface, surface.vertices, on_arm)
     thick = np.array([_THICK[kind] for kind in range(4)])[on_vertex]
-    yield _taken(surface, faces, colours, thick, normals)
+    cloth = np.isin(on_vertex, (_SHIRT, _TROUSERS))
+    fold = np.where(cloth, folds(surface.vertices, surface.joints), 0.0)
+    made = _taken(surface, faces, colours, thick + _DEEP * fold, normals)
+    yield woven(made, fold, cloth)
+
+
+_DEEP = 0.006  # metres of a fold
+_FOLDED = ("left_elbow", "right_elbow", "left_knee", "right_knee", "left_shoulder", "right_shoulder",
+           "pelvis", "spine", "left_ankle", "right_ankle")  # fmt: skip
+_REACH, _WAVE = 0.15, 0.055  # metres around a joint that cloth creases, and from crease to crease
+
+
+def folds(points: Floats, joints: Floats) -> npt.NDArray[np.float64]:
+    """How far (-1 to 1) cloth stands out: creases around what bends, and a little everywhere."""
+    total = np.zeros(len(points))
+    for number, name in enumerate(_FOLDED):
+        way = points - joints[INDEX[name]]
+        near = np.exp(-((way**2).sum(1)) / (2 * _REACH**2))
+        turn = 2.1 * number  # no two joints crease alike
+        along = way @ np.array([0.5 * np.sin(turn), 1.0, 0.5 * np.cos(turn)])
+        bent = 0.012 * np.sin(way[:, 0] * 35 + turn) + 0.01 * np.sin(way[:, 2] * 42 - turn)
+        total += near * np.sin(2 * np.pi * (along + bent) / _WAVE)
+    waves = np.sin(points @ np.array([31.0, 9.0, 22.0])) * np.sin(
+        points @ np.array([-14.0, 17.0, 27.0])
+    )
+    return np.asarray(np.clip(0.8 * total + 0.35 * waves, -1, 1))
+
+
+def woven(made: Dressed, fold: Floats, cloth: npt.NDArray[np.bool_]) -> Dressed:
+    """Colours as cloth has them: uneven threads, and darker where a fold lies deep."""
+    points, at = made.vertices, made.origin
+    thread = np.sin(points @ np.array([911.0, 527.0, 733.0])) * np.sin(
+        points @ np.array([-389.0, 1013.0, 607.0])
+    )
+    shade = 1 + 0.09 * thread + 0.16 * np.minimum(fold[at], 0.25)
+    return replace(
+        made, colours=np.where(cloth[at][:, None], made.colours * shade[:, None], made.colours)
+    )
 
 
 def _quad_centres(vertices: Floats, faces: Faces) -> Floats:
@@ -159,9 +197,31 @@ def _head_and_hands(person: VirtualPerson, surface: Shaped, faces: Faces) -> Dre
     colours[hairy] = hair
     if person.hair_style == "bald":
         return _taken(surface, faces, colours, 0.0, normals)
+    return _with_strands(person, surface, faces, colours, normals, scalp_vertex)
+
+
+def _with_strands(
+    person: VirtualPerson,
+    surface: Shaped,
+    faces: Faces,
+    colours: Floats,
+    normals: Floats,
+    scalp: npt.NDArray[np.bool_],
+) -> Dressed:
+    """The head with hair that stands off it, uneven as strands are."""
+    points, scalp_vertex = surface.vertices, scalp
     puff = {"short": 0.009, "long": 0.010, "bun": 0.008}[person.hair_style]
-    thick = np.where(scalp_vertex & (points[:, 1] > surface.joints[INDEX["neck"], 1]), puff, 0.0)
-    return _taken(surface, faces, colours, thick, normals)
+    hairy = scalp_vertex & (points[:, 1] > surface.joints[INDEX["neck"], 1])
+    strand = np.sin(points @ np.array([260.0, 35.0, 210.0])) * np.sin(
+        points @ np.array([-170.0, 20.0, 330.0])
+    )
+    thick = np.where(hairy, puff * (1 + 0.35 * strand), 0.0)
+    made = _taken(surface, faces, colours, thick, normals)
+    own = hairy[made.origin] & (made.colours == np.array(HAIR_COLOURS[person.hair])).all(axis=1)
+    shade = 1 + 0.3 * strand[made.origin]
+    return replace(
+        made, colours=np.where(own[:, None], made.colours * shade[:, None], made.colours)
+    )
 
 
 def _scalp(
@@ -192,7 +252,11 @@ def _skirt(person: VirtualPerson, surface: Shaped, faces: Faces) -> Dressed:
     kept = faces[(points[faces][..., 1] > knee - 0.02 * hip).all(1)]
     colours = np.repeat(np.array([CLOTHES_COLOURS[person.bottom]]), len(kept), 0)
     normals = vertex_normals(points.astype(np.float32), kept.astype(np.int32))
-    return _taken(surface, kept, colours, 0.012, normals)
+    around = np.arctan2(points[:, 2], points[:, 0])
+    fall = np.clip((hip - points[:, 1]) / max(float(hip - knee), 1e-6), 0, 1)
+    pleats = fall * np.sin(13 * around)
+    made = _taken(surface, kept, colours, 0.014 + 0.009 * pleats, normals)
+    return woven(made, pleats, np.ones(len(points), bool))
 
 
 def _long_hair(person: VirtualPerson, surface: Shaped, faces: Faces) -> Dressed:

@@ -124,6 +124,15 @@ _SMPL = {
     # is below
     "crown": {15: 3.0, 12: -2.0},
 }
+_BODY25 = {  # OpenPose's, as HMR and 4D-Humans give them
+    **_both_sides(
+        {"shoulder": 5, "elbow": 6, "wrist": 7, "hip": 12, "knee": 13, "ankle": 14, "toe": 19},
+        {"shoulder": 2, "elbow": 3, "wrist": 4, "hip": 9, "knee": 10, "ankle": 11, "toe": 22},
+    ),
+    "pelvis": {9: 0.5, 12: 0.5},
+    "neck": {1: 1.0},
+    "crown": {17: 0.95, 18: 0.95, 2: -0.45, 5: -0.45},
+}
 LAYOUTS: Mapping[str, Layout] = {
     layout.name: layout
     for layout in (
@@ -132,6 +141,7 @@ LAYOUTS: Mapping[str, Layout] = {
         Layout("cmu23", 23, _CMU, unit=0.0254 / 0.45),  # CMU's skeleton files use inches / 0.45
         Layout("mediapipe33", 33, _MEDIAPIPE),
         Layout("smpl24", 24, _SMPL),
+        Layout("body25", 25, _BODY25),
     )
 }
 

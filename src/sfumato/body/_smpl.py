@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.body._body import BodyError, SkinnedBody
+from sfumato.body._cast import people
 from sfumato.body._person import CLOTHES_COLOURS, HAIR_COLOURS, SKIN_TONES, VirtualPerson
 from sfumato.body._skeleton import INDEX, JOINTS, Floats
 
@@ -56,6 +57,17 @@ def smpl_body(
         colours=_coloured(person, vertices, rest).astype(np.float32),
         traits=person.to_json(),
     )
+
+
+def smpl_cast(file: str | os.PathLike[str], *, seed: int = 0) -> tuple[SkinnedBody, ...]:
+    """The cast with bodies of a SMPL-H or SMPL-X file: its 32 people, each with a shape of their own."""
+    directions = _read(Path(file))["shapedirs"].shape[2]
+    made = []
+    for number, person in enumerate(people(seed)):
+        rng = np.random.default_rng([seed, 34, number])
+        betas = rng.normal(0, 0.8, min(10, directions))
+        made.append(smpl_body(file, person, betas=betas))
+    return tuple(made)
 
 
 def _read(file: Path) -> dict[str, npt.NDArray[np.float64]]:

@@ -11,7 +11,13 @@ a ``status`` and a ``review``.
 
 from sfumato.people._anatomy import head_by_box
 from sfumato.people._boxes import Box, box_mask, hull, iou, suppress, unite
-from sfumato.people._coco import CocoAnnotations, CocoWriter, read_coco, write_coco
+from sfumato.people._coco import (
+    CocoAnnotations,
+    CocoWriter,
+    read_coco,
+    run_length_mask,
+    write_coco,
+)
 from sfumato.people._contact_sheet import (
     ContactSheet,
     contact_sheet,
@@ -146,6 +152,7 @@ __all__ = [
     "poses",
     "read_coco",
     "read_mask_video",
+    "run_length_mask",
     "runtime_packages",
     "search",
     "searchers",

@@ -219,6 +219,11 @@ def _mask(segmentation: Any, width: int, height: int) -> Mask:
     return np.repeat(values, runs).reshape((height, width), order="F")
 
 
+def run_length_mask(segmentation: Any, width: int, height: int) -> Mask:
+    """The mask of one COCO segmentation: polygons, or run lengths, compressed or not."""
+    return _mask(segmentation, width, height)
+
+
 def _decompress(text: str) -> list[int]:
     """COCO's compressed run lengths: five bits a character, from the third run as differences."""
     runs: list[int] = []

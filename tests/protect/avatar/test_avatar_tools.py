@@ -156,8 +156,8 @@ def test_whom_only_our_detectors_find_is_still_covered(
     monkeypatch.setattr(method_module, "_bundled", lambda: Ours(extra))
     given = tools(tmp_path, clip)
     method = avatar(poses=given["poses"], masks=given["masks"])
-    frames = [made.frames for _, made in method.windows(_frames(clip))]
-    assert (np.concatenate(frames)[:, 5:25, 4:12] == 128).all()
+    frames = np.stack([made.image for _, made in method.composed(_frames(clip))])
+    assert (frames[:, 8:22, 6:10] == 128).all()  # a silhouette, soft at its rim
     with pytest.raises(ProtectError, match="could not be replaced"):
         avatar(poses=given["poses"], masks=given["masks"], missed="fail").apply(
             source, tmp_path / "out.mp4"
@@ -260,10 +260,11 @@ def test_the_recording_itself_is_no_inpainting(tmp_path: Path, clip: Clip, sourc
     with VideoWriter(empty, rate=10, size=(96, 72), codec="ffv1") as video:
         for image in np.broadcast_to(clip.empty, clip.frames.shape):
             video.write(image)
-    ((_, made),) = avatar(inpainting=f"path:{empty}", **settings).windows(_frames(clip))
-    hidden = made.erase_mask.weight > 0
-    truth = np.broadcast_to(clip.empty, clip.frames.shape)
-    assert np.array_equal(made.erased.frames[hidden], truth[hidden])
+    made = [made for _, made in avatar(inpainting=str(empty), **settings).composed(_frames(clip))]
+    shown = np.stack([each.image for each in made])
+    hole = np.stack([(each.weight == 1) & ~each.layer.any(axis=-1) for each in made])
+    same = (shown == np.broadcast_to(clip.empty, shown.shape)).all(axis=-1)[hole]
+    assert same.mean() > 0.7  # all but the avatar's contact shadow
 
 
 def test_settings_of_tools_are_checked() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -14,19 +14,27 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, PlainValidator
 
-from sfumato.body import Light, SkinnedBody, cast_of
+from sfumato.body import Light, SkinnedBody, cast_of, smpl_cast
 from sfumato.media import Frame, VideoInfo
-from sfumato.people import everybody
+from sfumato.people import EVERY, LOOKAHEAD, everybody, held_back, threads
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect.avatar._chosen_by_hand import ChosenByHand, chosen_by_hand
 from sfumato.protect.avatar._imported import NEEDED, ImportedFinder, ImportedInpainting
-from sfumato.protect.avatar._inpaint import erase
+from sfumato.protect.avatar._inpaint import SceneEraser
 from sfumato.protect.avatar._layers import LayerWriter, layer_paths
-from sfumato.protect.avatar._replace import Eraser, Refine, Replaced, Rules, grey_out, replace
+from sfumato.protect.avatar._replace import (
+    ComposedFrame,
+    Eraser,
+    Refine,
+    Replacement,
+    Rules,
+    greyed,
+)
 from sfumato.protect.avatar._residual_face_check import ResidualFaceCheck
-from sfumato.protect.avatar._scene import Finder
+from sfumato.protect.avatar._scene import AHEAD, Finder, Scene
 from sfumato.protect.avatar._tools import ToolSource
+from sfumato.protect.avatar._wardrobe import Wardrobe, room_light
 from sfumato.protect.hide._by_hand import Boxes, ByHand, CoveredBox, Moment
 from sfumato.protect.hide._region import Watcher
 from sfumato.settings import Seconds, Seed, Text, plug_in
@@ -57,8 +65,7 @@ PUBLIC_WHEN_REFINED = (
 REMEMBERED = "real people whom the diffusion model remembers from its own training"
 
 
-_MEMORY = 1 << 30  # bytes that the frames of one window and what is made of them may take
-_BYTES = 24  # of working memory for each pixel of a frame
+_MEMORY = 320 << 20  # bytes that the frames of one window may take
 _TAIL = 4  # a rest shorter than a quarter of a window is added to the window before
 
 
@@ -67,8 +74,7 @@ def in_windows(frames: Iterator[Frame], most: int) -> Iterator[list[Frame]]:
     given = list(islice(frames, 1))
     if not given:
         return
-    height, width = given[0].image.shape[:2]
-    count = max(min(most, _MEMORY // (_BYTES * height * width)), 1)
+    count = window_size(given[0], most)
     rest = max(count // _TAIL, 1)
     given += islice(frames, count - 1)
     while given:
@@ -80,6 +86,11 @@ def in_windows(frames: Iterator[Frame], most: int) -> Iterator[list[Frame]]:
         given = following + list(islice(frames, count - len(following)))
 
 
+def window_size(frame: Frame, most: int) -> int:
+    """How many frames like this one are held in memory, at most ``most``."""
+    return max(min(most, _MEMORY // frame.image.nbytes), 1)
+
+
 class Avatar(Method):
     """Replaces every person who is found by a rendered virtual one, drawn by chance for each recording.
 
@@ -89,7 +100,7 @@ class Avatar(Method):
 
     | edge case | what happens |
     | --- | --- |
-    | a person found but not posed | that region is greyed out, or the run fails (``missed``) |
+    | a person found but not posed | erased, a grey silhouette stands in; or the run fails (``missed``) |
     | a face of the recording in the output | greyed out there, or the run fails (``missed``) |
     | a person lost for some frames | still erased ``hold`` frames around, the avatar goes on |
     | nobody found | the recording is released unchanged, and the remarks say so beforehand |
@@ -105,11 +116,13 @@ class Avatar(Method):
     def __init__(
         self,
         *,
-        body: Literal["anny", "procedural"] = "anny",
+        body: Literal["anny", "procedural", "smplx"] = "anny",
+        model: Text | None = None,
+        light: Literal["room", "fixed"] = "room",
         missed: Literal["blank", "fail"] = "blank",
         hold: Annotated[int, Field(ge=0, le=250)] = 1,
         grow: Annotated[float, Field(ge=0, le=1)] = 0.02,
-        feather: Annotated[float, Field(ge=0, le=1)] = 0.012,
+        feather: Annotated[float, Field(ge=0, le=1)] = 0.006,
         smooth: Annotated[float, Field(ge=0, le=10)] = 0.04,
         proportions: Literal["person", "avatar"] = "person",
         window: Annotated[int, Field(ge=1, le=10_000)] = 240,
@@ -126,7 +139,12 @@ class Avatar(Method):
         seed: Seed | None = None,
     ) -> None:
         super().__init__(seed=seed)
-        self._kind: Literal["anny", "procedural"] = body
+        if (body == "smplx") != (model is not None):
+            raise ProtectError(
+                "Expected body=smplx and model=FILE together: the .npz of a SMPL-H or SMPL-X model, "
+                "from its licensor."
+            )
+        self._kind, self._model, self._lit = body, model, light
         self._rules = Rules(missed, hold, grow, feather, smooth, proportions)
         self._window = window
         if finder is not None and (poses is not None or masks is not None):
@@ -154,7 +172,11 @@ class Avatar(Method):
 
     @property
     def lookahead(self) -> int:
-        return self._window + self._window // _TAIL
+        more = self._window // _TAIL
+        if not self._parts and (self._finder is None or hasattr(self._finder, "windows")):
+            # the bundled finder follows people beyond the end of a window
+            more = max(more, AHEAD + held_back(LOOKAHEAD, EVERY, threads()))
+        return self._window + more
 
     @property
     def uses_side_files(self) -> bool:
@@ -168,7 +190,7 @@ class Avatar(Method):
         tools = {name: part.label for name, part in self._parts.items()}
         return {
             **({} if self._refinement is None else {"refine": self._refinement.settings}),
-            "body": self._kind, "window": self._window, "finder": finder, **tools,
+            "body": self._kind, "light": self._lit, "window": self._window, "finder": finder, **tools,
             **asdict(self._rules), **self._by_hand.settings,
         }  # fmt: skip
 
@@ -215,11 +237,10 @@ class Avatar(Method):
         ]
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
-        for given, made in self.windows(frames):
-            for t, frame in enumerate(given):
-                if self._layers is not None:
-                    self._layers.write(made.public[t], made.frames[t])
-                yield Frame(made.frames[t], frame.pts, frame.time)
+        for frame, made in self.composed(frames):
+            if self._layers is not None:
+                self._layers.write(made.public, made.layer)
+            yield Frame(made.image, frame.pts, frame.time)
 
     @contextmanager
     def write_sidecars(self, video: Path, info: VideoInfo) -> Iterator[None]:
@@ -235,15 +256,20 @@ class Avatar(Method):
         """The files that belong to a released video."""
         return layer_paths(video)
 
-    def windows(self, frames: Iterator[Frame]) -> Iterator[tuple[list[Frame], Replaced]]:
-        """The recording in windows, each with its people replaced."""
+    def composed(self, frames: Iterator[Frame]) -> Iterator[tuple[Frame, ComposedFrame]]:
+        """Every frame of the recording, with its people replaced."""
         self._drew = False
-        order = self.randomness.generator().permutation(len(self.bodies))
+        self._wardrobe = Wardrobe(self.bodies, self.randomness.generator())
+        self._tint: npt.NDArray[np.float32] | None = None
         finder, eraser, refiner = self.finder, self.eraser, self._refiner()
         decided, first = self._by_hand.begin(), 0
-        for given in in_windows(frames, self._window):
-            chosen = chosen_by_hand(decided, given)
-            yield given, self._replaced(given, chosen, first, finder, eraser, refiner, order)
+        for given, scene in self._scenes(frames, finder):
+            by_hand = chosen_by_hand(decided, given)
+            found = by_hand.added_to(scene)
+            for watch in self.watchers:
+                for number, (frame, mask) in enumerate(zip(given, found.masks), first):
+                    watch(frame, everybody(mask, number), mask)
+            yield from self._replaced(given, found, by_hand, eraser, refiner)
             first += len(given)
         decided.finish()
         for part in (finder, eraser):
@@ -251,34 +277,55 @@ class Avatar(Method):
             if (ended := getattr(part, "ended", None)) is not None:
                 ended()
 
+    def _scenes(
+        self, frames: Iterator[Frame], finder: Finder
+    ) -> Iterator[tuple[list[Frame], Scene]]:
+        """The recording in windows, each with its people."""
+        follow = getattr(finder, "windows", None)
+        if follow is None:
+            for given in in_windows(frames, self._window):
+                yield given, finder.find([frame.image for frame in given])
+            return
+        start = list(islice(frames, 1))
+        if start:
+            yield from follow(chain(start, frames), window_size(start[0], self._window))
+
     def _replaced(
         self,
         given: Sequence[Frame],
+        found: Scene,
         by_hand: ChosenByHand,
-        first: int,
-        finder: Finder,
         eraser: Eraser,
         refiner: Refine | None,
-        order: npt.NDArray[np.int64],
-    ) -> Replaced:
+    ) -> Iterator[tuple[Frame, ComposedFrame]]:
         images = [frame.image for frame in given]
-        found = by_hand.added_to(finder.find(images))
-        for watch in self.watchers:
-            for number, (frame, mask) in enumerate(zip(given, found.masks), first):
-                watch(frame, everybody(mask, number), mask)
         span = float(given[-1].time - given[0].time)
         rate = (len(given) - 1) / span if span > 0 else 25.0
-        # who stands for whom is a secret permutation: it says nothing about the person
-        chosen = [self.bodies[order[track.number % len(order)]] for track in found.tracks]
-        frames = np.stack(images)
-        self._drew |= bool(chosen)
-        made = replace(
-            frames, found, chosen, self._rules, Light(), rate=rate, eraser=eraser, refiner=refiner
+        self._drew |= bool(found.tracks)
+        if self._tint is None and self._lit == "room":
+            self._tint = room_light(images, found.masks)
+        work = Replacement(
+            images, found, self._wardrobe.dressed(found.tracks), self._rules, Light(),
+            rate=rate, eraser=eraser, refiner=refiner, tint=self._tint,
+        )  # fmt: skip
+        made = enumerate(work)
+        if self._face_check is None:
+            for t, each in made:
+                yield given[t], by_hand.applied(t, each, images[t])
+            return
+        looked = (
+            (each, self._face_check.on_frame(images[t], each.image, each.public) & inside)
+            for (t, each), inside in zip(made, by_hand.inside, strict=True)
         )
-        if self._face_check is not None:
-            left = self._face_check.left(frames, made.frames, made.public)
-            made = grey_out(made, left & by_hand.inside[:, None, None], self._rules)
-        return by_hand.applied(made, frames)
+        for t, (each, left) in enumerate(_with_neighbours(looked, self._rules.hold)):
+            if left.any():
+                if self._rules.missed == "fail":
+                    raise ProtectError(
+                        f"A face of the recording was found in the output, at {given[t].time} seconds: "
+                        "nothing was released. Use missed=blank to grey such places out."
+                    )
+                each = greyed(each, left, self._rules)
+            yield given[t], by_hand.applied(t, each, images[t])
 
     def _refiner(self) -> Refine | None:
         if self._refinement is None:
@@ -291,7 +338,11 @@ class Avatar(Method):
     def bodies(self) -> tuple[SkinnedBody, ...]:
         """The cast, opened when first needed."""
         if self._bodies is None:
-            self._bodies = cast_of(self._kind)
+            self._bodies = (
+                smpl_cast(self._model)
+                if self._kind == "smplx" and self._model is not None
+                else cast_of("procedural" if self._kind == "procedural" else "anny")
+            )
         return self._bodies
 
     @property
@@ -310,7 +361,7 @@ class Avatar(Method):
     def eraser(self) -> Eraser:
         """Fills the place of people."""
         part = self._parts.get("inpainting")
-        return erase if part is None else ImportedInpainting(part)
+        return SceneEraser() if part is None else ImportedInpainting(part)
 
 
 def _refinement(given: Mapping[str, Any]) -> Refinement:
@@ -318,6 +369,23 @@ def _refinement(given: Mapping[str, Any]) -> Refinement:
     from sfumato.protect.avatar._diffusion import Refinement
 
     return Refinement.of(given)
+
+
+def _with_neighbours(
+    looked: Iterator[tuple[ComposedFrame, npt.NDArray[np.bool_]]], hold: int
+) -> Iterator[tuple[ComposedFrame, npt.NDArray[np.bool_]]]:
+    """Each frame with what was seen on it and on up to ``hold`` frames before and after."""
+    waiting: list[tuple[ComposedFrame, npt.NDArray[np.bool_]]] = []
+    given = 0
+    for item in chain(looked, [None] * hold):
+        if item is not None:
+            waiting.append(item)
+        if (item is None or len(waiting) > given + hold) and given < len(waiting):
+            near = [seen for _, seen in waiting[max(0, given - hold) : given + hold + 1]]
+            yield waiting[given][0], np.asarray(np.any(near, axis=0))
+            given += 1
+        if given > hold:
+            waiting, given = waiting[given - hold :], hold
 
 
 def _bundled() -> Finder:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import people
-from sfumato.media import Frame
-from sfumato.protect.avatar._replace import GREY, Replaced
+from sfumato.media import Frame, Image
+from sfumato.protect.avatar._replace import GREY, ComposedFrame
 from sfumato.protect.avatar._scene import Scene
 from sfumato.protect.hide._by_hand import ByHandRun
 
@@ -30,21 +30,18 @@ class ChosenByHand:
             return found
         return replace(found, masks=found.masks | self.covered)
 
-    def applied(self, made: Replaced, frames: npt.NDArray[np.uint8]) -> Replaced:
-        """The recording as it is outside the part that is worked on, and grey where boxes say so.
+    def applied(self, t: int, made: ComposedFrame, frame: Image) -> ComposedFrame:
+        """Frame ``t`` as it was filmed outside the part that is worked on, and grey where boxes say so.
 
         No pixel of a frame that is shown as it is may be called the renderer's.
         """
-        outside = ~self.inside
-        if not outside.any() and self.covered is None:
-            return made
-        shown, public, blanked = made.frames.copy(), made.public.copy(), made.blanked
-        shown[outside], public[outside] = frames[outside], False
-        if self.covered is not None:
-            grey = self.covered & ~public
-            shown[grey] = GREY
-            blanked = blanked | grey
-        return replace(made, frames=shown, public=public, blanked=blanked)
+        if not self.inside[t]:
+            made = replace(made, image=frame, public=np.zeros_like(made.public))
+        if self.covered is not None and self.covered[t].any():
+            grey = self.covered[t] & ~made.public
+            shown = np.where(grey[..., None], np.uint8(GREY), made.image)
+            made = replace(made, image=shown, blanked=made.blanked | grey)
+        return made
 
 
 def chosen_by_hand(decided: ByHandRun, frames: Sequence[Frame]) -> ChosenByHand:

@@ -17,6 +17,7 @@ from sfumato.body import Camera, layout
 from sfumato.media import Image, read_frames
 from sfumato.protect._method import ProtectError
 from sfumato.protect.avatar._inpaint import Erased
+from sfumato.protect.avatar._phalp import phalp_poses
 from sfumato.protect.avatar._scene import Continuity, Finder, Scene, Track
 from sfumato.protect.avatar._tools import ToolSource, read_masks, read_npz
 
@@ -107,7 +108,7 @@ class ImportedFinder:
 def read_poses(part: ToolSource, *, frames: int | None = None) -> Rows:
     """Rows of poses, refused unless every one of them can be placed; ``frames`` bounds them."""
     assert part.file is not None
-    rows = read_npz(part.file, _FIELDS)
+    rows = phalp_poses(part.file) if part.file.suffix == ".pkl" else read_npz(part.file, _FIELDS)
     frame, person, joints = rows["frame"], rows["person"], rows["joints"]
     known = layout(str(rows["layout"]))
     if not all(
@@ -183,7 +184,8 @@ class ImportedInpainting:
         self._shown = read_frames(part.file) if part.file is not None else None
         self._next = 0
 
-    def __call__(self, frames: Frames, hidden: Masks) -> Erased:
+    def __call__(self, frames: Sequence[Image] | Frames, hidden: Masks) -> Erased:
+        frames = np.asarray(frames)
         start, self._next = self._next, self._next + len(frames)
         if self._shown is not None:
             filled = self._shown[start : self._next]
@@ -197,7 +199,11 @@ class ImportedInpainting:
                 filled = read_frames(file)
             _fits(filled, frames)
         # nothing is known about how a tool fills, so all of it counts as made up
-        return Erased(np.where(hidden[..., None], filled, frames), hidden.copy(), False)
+        return Erased(
+            len(frames),
+            lambda t: (np.where(hidden[t][..., None], filled[t], frames[t]), hidden[t].copy()),
+            False,
+        )
 
     def ended(self) -> None:
         """Refuse a file with more frames than the recording: it belongs to another."""

@@ -1,13 +1,14 @@
 """Erasing people: first what other frames saw of the background, then what lies around.
 
-With a camera at rest the background is the median of every pixel's uncovered values. With a moving
-camera, frames are aligned by points followed outside people (shift, turn, zoom), and a hidden pixel
-takes the median of what the nearest frames show there. What nobody ever saw is filled from around.
+With a camera at rest the background is the median of every pixel's uncovered values, remembered from one
+window of frames to the next. With a moving camera, frames are aligned by points followed outside people,
+and a hidden pixel takes the median of what other frames show there. What nobody ever saw is filled from
+around, and then stays as it was filled. Where frame and filling meet, the filling is moved to the frame's light.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cv2
@@ -16,52 +17,166 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from sfumato.media import Image
+from sfumato.protect.avatar._erase_mask import extent
 from sfumato.protect.avatar._patches import synthesise
 
 Frames = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
 Masks = npt.NDArray[np.bool_]
+Warp = npt.NDArray[np.float64]
 _WINDOW = 7  # half the side of the window in which a point is followed
 _FEWEST = 12  # points that must be followed before anything is concluded
+_MANY = 60  # points from which on a homography is looked for
 _STILL = 0.7  # pixels that a camera at rest may seem to move
-_NEIGHBOURS = 24  # frames that a hidden pixel of a moving camera is sought in
+_FOLLOWED_AT = 480  # pixels of the longer side at which the camera's motion is looked for
+_FILLED_AT = 420  # and at which a hole is filled with texture
+_VIEWS = (
+    2,
+    4,
+    7,
+    11,
+    16,
+    22,
+    30,
+    45,
+)  # frames away, before and after, in which a hole is looked for
 _DOUBT = 30.0  # squared grey levels at which texture and membrane count alike
 _SIDEWAYS = 8.0  # how much stiffer the membrane is from side to side
 _UNKNOWNS = 20_000  # pixels of a hole that are solved for at once
-_BLOCK = 64  # rows of the median at a time, to bound memory
+_MOST = 31  # frames that a median is taken of
+_PIXELS = 200_000  # of a median at a time, to bound memory
+_SAMPLES = 40_000  # pixels by which light is compared
+_SEAM = 10.0  # grey levels by which a filling is moved to fit its surroundings
+_SEAM_AT = 48  # pixels of the side at which that is worked out
+_SAME_ROOM = 12.0  # grey levels between two windows of one still camera
 
 
-@dataclass(frozen=True)
 class Erased:
-    """``frames`` without people; ``unseen`` pixels were guessed from their surroundings."""
+    """Frames without people, made one at a time: ``frame(t)`` gives the picture and which of its pixels
+    were guessed from their surroundings. Ask for frames in their order."""
 
-    frames: Frames
-    unseen: Masks
-    still_camera: bool
+    def __init__(
+        self, count: int, fill: Callable[[int], tuple[Image, Mask]], still_camera: bool
+    ) -> None:
+        self._count, self._fill, self.still_camera = count, fill, still_camera
+        self._all: tuple[Frames, Masks] | None = None
+
+    def frame(self, t: int) -> tuple[Image, Mask]:
+        if self._all is not None:
+            return self._all[0][t], self._all[1][t]
+        return self._fill(t)
+
+    def _everything(self) -> tuple[Frames, Masks]:
+        if self._all is None:
+            made = [self._fill(t) for t in range(self._count)]
+            self._all = np.stack([each[0] for each in made]), np.stack([each[1] for each in made])
+        return self._all
+
+    @property
+    def frames(self) -> Frames:
+        return self._everything()[0]
+
+    @property
+    def unseen(self) -> Masks:
+        return self._everything()[1]
 
 
-def erase(frames: Frames, hidden: Masks) -> Erased:
+def erase(frames: Sequence[Image] | Frames, hidden: Masks) -> Erased:
     """Fill the hidden pixels (T, H, W) of frames (T, H, W, 3)."""
-    warps = camera_motion(frames, hidden)
-    if warps is None:
-        return _erase_still(frames, hidden)
-    return _erase_moving(frames, hidden, warps)
+    return SceneEraser()(frames, hidden)
 
 
-def background(frames: Frames, hidden: Masks) -> tuple[Frames, Masks]:
-    """The median picture of what was seen uncovered, and where that was never."""
-    seen = ~hidden
-    never = np.asarray(~seen.any(axis=0))
-    out: Frames = np.zeros(frames.shape[1:], np.uint8)
-    for top in range(0, frames.shape[1], _BLOCK):
-        rows = slice(top, top + _BLOCK)
-        out[rows] = _masked_median(frames[:, rows], seen[:, rows])
+class SceneEraser:
+    """Erases one window of a recording after the other, and remembers the room of a still camera."""
+
+    def __init__(self) -> None:
+        self._room: Image | None = None
+
+    def __call__(self, frames: Sequence[Image] | Frames, hidden: Masks) -> Erased:
+        warps = camera_motion(frames, hidden)
+        if warps is not None:
+            self._room = None
+            return Erased(len(frames), _Moving(frames, hidden, warps), False)
+        plate, never, light = self._plate(frames, hidden)
+
+        def fill(t: int) -> tuple[Image, Mask]:
+            place = extent(hidden[t], 8)
+            if place is None:
+                return frames[t], np.zeros(hidden[t].shape, bool)
+            out, hole = frames[t].copy(), hidden[t][place]
+            lit = np.clip(plate[place] + light[t], 0, 255).astype(np.uint8)
+            lit = seamless(lit, frames[t][place], hole)
+            out[place][hole] = lit[hole]
+            return out, hidden[t] & never
+
+        return Erased(len(frames), fill, True)
+
+    def _plate(
+        self, frames: Sequence[Image] | Frames, hidden: Masks
+    ) -> tuple[Image, Mask, npt.NDArray[np.int16]]:
+        """The empty room in the light of the first frame, where it was never seen, and how the light
+        changes."""
+        light = _light(frames, hidden)
+        plate, never = background(frames, hidden, light)
+        if never.any():
+            known = self._remembered(plate, hidden[0])
+            plate = fill_around(plate, never) if known is None else np.where(
+                never[..., None], known, plate
+            )  # fmt: skip
+        self._room = plate
+        return plate, never, light
+
+    def _remembered(self, plate: Image, hidden: Mask) -> Image | None:
+        """The room of the last window in the light of this one, if it is the same room."""
+        if self._room is None or self._room.shape != plate.shape:
+            return None
+        shown = np.flatnonzero(~hidden.ravel())
+        shown = shown[:: max(1, len(shown) // _SAMPLES)]
+        if not len(shown):
+            return None
+        gap = plate.reshape(-1, 3)[shown].astype(np.int16) - self._room.reshape(-1, 3)[shown]
+        offset = np.median(gap, axis=0)
+        if np.mean(np.abs(gap - offset)) > _SAME_ROOM:
+            return None
+        return np.asarray(np.clip(self._room + offset, 0, 255), np.uint8)
+
+
+def background(
+    frames: Sequence[Image] | Frames, hidden: Masks, light: npt.NDArray[np.int16] | None = None
+) -> tuple[Image, Mask]:
+    """The median picture of what was seen uncovered, and where that was never.
+
+    Of many frames some are taken, evenly; a pixel that these do not show takes the last frame that does.
+    """
+    count = len(frames)
+    offsets = np.zeros((count, 3), np.int16) if light is None else light
+    out, ever = frames[0].copy(), np.asarray(hidden.any(axis=0))
+    never = np.asarray(hidden.all(axis=0))
+    if light is None and count <= _MOST:
+        ever = np.ones_like(ever)  # the plain median, of every pixel
+    chosen = np.unique(np.linspace(0, count - 1, min(count, _MOST)).astype(int))
+    spots = np.flatnonzero(ever)
+    flat = out.reshape(-1, 3)
+    for start in range(0, len(spots), _PIXELS):
+        part = spots[start : start + _PIXELS]
+        values = np.stack([
+            np.clip(frames[t].reshape(-1, 3)[part] - offsets[t], 0, 255) for t in chosen
+        ]).astype(np.uint8)  # fmt: skip
+        seen = np.stack([~hidden[t].ravel()[part] for t in chosen])
+        flat[part] = _masked_median(values, seen)
+        missing = part[~seen.any(axis=0)]
+        for t in range(count):
+            there = missing[~hidden[t].ravel()[missing]]
+            flat[there] = np.clip(frames[t].reshape(-1, 3)[there] - offsets[t], 0, 255)
+    out[never] = 0
     return out, never
 
 
 def _masked_median(values: Frames, valid: Masks) -> Frames:
-    """The lower median over time of the valid values; 0 where there is none."""
-    ranked = np.where(valid[..., None], values, np.uint8(255)).astype(np.int16)
-    ranked[~valid] = 256
+    """The lower median over the first axis of the valid values; 0 where there is none."""
+    # invalid ones sort to the end; a valid 255 sorts there too, and is as good as any
+    ranked = np.where(valid[..., None], values, np.uint8(255))
     ranked.sort(axis=0)
     count = valid.sum(axis=0)
     middle = np.maximum((count - 1) // 2, 0)[None, ..., None]
@@ -69,65 +184,114 @@ def _masked_median(values: Frames, valid: Masks) -> Frames:
     return np.where((count > 0)[..., None], picked, 0).astype(np.uint8)
 
 
-def _erase_still(frames: Frames, hidden: Masks) -> Erased:
-    light = _light(frames, hidden)
-    even = frames
-    if light.any():
-        even = np.clip(frames - light[:, None, None], 0, 255).astype(np.uint8)
-    plate, never = background(even, hidden)
-    plate = fill_around(plate, never)
-    out = frames.copy()
-    for t in range(len(frames)):
-        lit = np.clip(plate + light[t], 0, 255).astype(np.uint8)
-        out[t][hidden[t]] = lit[hidden[t]]
-    return Erased(out, hidden & never, True)
-
-
-def _light(frames: Frames, hidden: Masks) -> npt.NDArray[np.int16]:
+def _light(frames: Sequence[Image] | Frames, hidden: Masks) -> npt.NDArray[np.int16]:
     """How much brighter each frame is than the first, per channel: lamps and exposure change.
 
-    Medians of the differences between neighbours, over what both show uncovered, added up.
+    The median difference of what both show uncovered; where that is next to nothing, the light of the frame
+    before. Differences are not added up along time: small errors would be as well.
     """
-    steps = np.zeros((len(frames), 3), np.int16)
+    out = np.zeros((len(frames), 3), np.int16)
+    stride = max(1, hidden[0].size // _SAMPLES)
+    first = frames[0].reshape(-1, 3)[::stride].astype(np.int16)
+    bare = ~hidden[0].ravel()[::stride]
     for t in range(1, len(frames)):
-        both = ~(hidden[t] | hidden[t - 1])
-        if both.any():
-            change = frames[t][both].astype(np.int16) - frames[t - 1][both]
-            steps[t] = np.median(change, axis=0)
-    return np.cumsum(steps, axis=0, dtype=np.int16)
+        both = bare & ~hidden[t].ravel()[::stride]
+        if both.sum() >= max(16, 0.02 * both.size):
+            now = frames[t].reshape(-1, 3)[::stride].astype(np.int16)
+            out[t] = np.median(now[both] - first[both], axis=0)
+        else:
+            out[t] = out[t - 1]
+    return out
 
 
-def _erase_moving(frames: Frames, hidden: Masks, warps: list[npt.NDArray[np.float64]]) -> Erased:
-    count = len(frames)
-    out, unseen = frames.copy(), np.zeros_like(hidden)
-    shown = (~hidden).astype(np.uint8)
-    for t in range(count):
-        if not hidden[t].any():
-            continue
-        order = np.argsort(np.abs(np.arange(count) - t), kind="stable")[1 : _NEIGHBOURS + 1]
-        rows, columns = _extent(hidden[t])
-        hole = hidden[t][rows, columns]
-        views = np.zeros((len(order), *hole.shape, 3), np.uint8)
-        valid = np.zeros((len(order), *hole.shape), bool)
+def seamless(filled: Image, shown: Image, hole: Mask) -> Image:
+    """The filling moved to the light of what is shown around the hole, smoothly and by a little."""
+    small = min(1.0, _SEAM_AT / max(hole.shape))
+    size = max(2, round(hole.shape[1] * small)), max(2, round(hole.shape[0] * small))
+    near = cv2.dilate(hole.view(np.uint8), np.ones((17, 17), np.uint8)) > 0
+    ring = (near & ~hole).astype(np.float32)
+    if not ring.any():
+        return filled
+    gap = (shown.astype(np.float32) - filled) * ring[..., None]
+    value: Any = cv2.resize(gap, size, interpolation=cv2.INTER_AREA)
+    share: Any = cv2.resize(ring, size, interpolation=cv2.INTER_AREA)
+    known = share > 0.05
+    if not known.any():
+        return filled
+    mean = np.clip(value / np.maximum(share, 1e-6)[..., None], -_SEAM, _SEAM)
+    mean[~known] = 0
+    moved: Any = cv2.resize(
+        _pull_push(mean, known), (hole.shape[1], hole.shape[0]), interpolation=cv2.INTER_LINEAR
+    )
+    return np.asarray(np.clip(np.rint(filled + moved), 0, 255), np.uint8)
+
+
+class _Moving:
+    """Fills one frame of a moving camera after the other."""
+
+    def __init__(self, frames: Sequence[Image] | Frames, hidden: Masks, warps: list[Warp]) -> None:
+        self._frames, self._hidden, self._warps = frames, hidden, warps
+        self._last: tuple[int, Image, Mask] | None = (
+            None  # the frame before: picture, guessed pixels
+        )
+
+    def __call__(self, t: int) -> tuple[Image, Mask]:
+        hidden = self._hidden[t]
+        place = extent(hidden, 8)
+        unseen = np.zeros(hidden.shape, bool)
+        if place is None:
+            return self._frames[t], unseen
+        hole, out = hidden[place], self._frames[t].copy()
+        found, seen = self._from_others(t, place, hole)
+        filled = out[place].copy()
+        filled[seen] = found[seen]
+        unseen[place] = hole & ~seen
+        self._from_before(t, place, filled, unseen[place])
+        out[place][hole] = seamless(filled, self._frames[t][place], hole)[hole]
+        self._last = t, out, unseen
+        return out, unseen
+
+    def _from_others(self, t: int, place: tuple[slice, slice], hole: Mask) -> tuple[Image, Mask]:
+        """The median of what other frames show of the hole, and where they show anything."""
+        rows, columns = place
         corner = np.array([[1, 0, -columns.start], [0, 1, -rows.start], [0, 0, 1]], np.float64)
         size = (hole.shape[1], hole.shape[0])
-        for k, s in enumerate(order):
-            # pixels of frame s -> pixels of the hole's surroundings in frame t
-            across = corner @ np.linalg.inv(warps[t]) @ warps[s]
-            views[k] = cv2.warpPerspective(frames[s], across, size)
-            valid[k] = cv2.warpPerspective(shown[s], across, size, flags=cv2.INTER_NEAREST) > 0
-        found = hole & valid.any(axis=0)
-        out[t][rows, columns][found] = _masked_median(views, valid)[found]
-        unseen[t][rows, columns] = hole & ~found
-        # texture made anew in every frame would flicker
-        out[t] = fill_around(out[t], unseen[t], texture=False)
-    return Erased(out, unseen, False)
+        back, views, valid = np.linalg.inv(self._warps[t]), [], []
+        for away in _VIEWS:
+            for s in (t - away, t + away):
+                if 0 <= s < len(self._frames):
+                    across = corner @ back @ self._warps[s]
+                    shown = (~self._hidden[s]).view(np.uint8)
+                    views.append(cv2.warpPerspective(self._frames[s], across, size)[hole])
+                    there = cv2.warpPerspective(shown, across, size, flags=cv2.INTER_NEAREST)
+                    valid.append(there[hole] > 0)
+        out, seen = np.zeros((*hole.shape, 3), np.uint8), np.zeros(hole.shape, bool)
+        if views:
+            each = np.stack(valid)
+            out[hole] = _masked_median(np.stack(views), each)
+            seen[hole] = each.any(axis=0)
+        return out, seen
 
-
-def _extent(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
-    """The rows and columns that hold all of a mask."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
+    def _from_before(self, t: int, place: tuple[slice, slice], filled: Image, unseen: Mask) -> None:
+        """What nobody saw goes on as it was made up before; only what is new is made up."""
+        if not unseen.any():
+            return
+        rows, columns = place
+        new = unseen.copy()
+        if self._last is not None and self._last[0] == t - 1:
+            corner = np.array([[1, 0, -columns.start], [0, 1, -rows.start], [0, 0, 1]], np.float64)
+            across = corner @ np.linalg.inv(self._warps[t]) @ self._warps[t - 1]
+            size = (unseen.shape[1], unseen.shape[0])
+            shown = cv2.warpPerspective(self._last[1], across, size)
+            made = cv2.warpPerspective(
+                self._last[2].view(np.uint8), across, size, flags=cv2.INTER_NEAREST
+            ) > 0  # fmt: skip
+            filled[unseen & made] = shown[unseen & made]
+            new &= ~made
+        if new.any():
+            # texture made anew in every frame would flicker: only a large new hole gets it
+            texture = new.sum() > 0.5 * unseen.sum()
+            filled[:] = fill_around(filled, new, texture=texture)
 
 
 def fill_around(image: Frames, missing: npt.NDArray[np.bool_], *, texture: bool = True) -> Frames:
@@ -136,6 +300,9 @@ def fill_around(image: Frames, missing: npt.NDArray[np.bool_], *, texture: bool 
         return image
     if missing.all():
         return np.full_like(image, 128)
+    factor = _FILLED_AT / max(missing.shape)
+    if factor < 0.8:
+        return _filled_small(image, missing, factor, texture)
     smooth = _pull_push(image.astype(np.float32), ~missing)
     if texture:
         # texture hides where the hole was, a membrane errs less where no texture fits
@@ -145,6 +312,19 @@ def fill_around(image: Frames, missing: npt.NDArray[np.bool_], *, texture: bool 
     out = image.copy()
     out[missing] = np.clip(np.rint(smooth[missing]), 0, 255).astype(np.uint8)
     return out
+
+
+def _filled_small(
+    image: Frames, missing: npt.NDArray[np.bool_], factor: float, texture: bool
+) -> Frames:
+    """The hole of a large picture, filled at a smaller size: it is softer than its surroundings."""
+    size = round(missing.shape[1] * factor), round(missing.shape[0] * factor)
+    hole = cv2.resize(missing.astype(np.uint8), size, interpolation=cv2.INTER_AREA) > 0
+    hole |= cv2.resize(missing.astype(np.float32), size, interpolation=cv2.INTER_AREA) > 0
+    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    made = fill_around(np.asarray(small), hole, texture=texture)
+    whole = cv2.resize(made, missing.shape[::-1], interpolation=cv2.INTER_CUBIC)
+    return np.where(missing[..., None], whole, image).astype(np.uint8)
 
 
 def _membrane(
@@ -219,23 +399,33 @@ def _pull_push(
     return np.asarray(filled, dtype=np.float32)
 
 
-def camera_motion(frames: Frames, hidden: Masks) -> list[npt.NDArray[np.float64]] | None:
+def camera_motion(frames: Sequence[Image] | Frames, hidden: Masks) -> list[Warp] | None:
     """Maps that take each frame's pixels to the first frame's, or None for a still camera."""
-    count, height, width = hidden.shape
-    corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
-    warps, total = [np.eye(3)], np.eye(3)
+    height, width = hidden.shape[1:]
+    factor = min(1.0, _FOLLOWED_AT / max(height, width))
+    size = round(width * factor), round(height * factor)
+    corners = np.array([[0, 0], [size[0], 0], list(size), [0, size[1]]], np.float64)
     apart = np.ones((2 * _WINDOW + 1, 2 * _WINDOW + 1), np.uint8)
-    near = [cv2.dilate(mask.astype(np.uint8), apart) > 0 for mask in hidden]
-    grey = [_even(frame, ~mask) for frame, mask in zip(frames, hidden, strict=True)]
+    near, grey = [], []
+    for frame, mask in zip(frames, hidden, strict=True):
+        small, there = frame, mask.astype(np.uint8)
+        if factor < 1:
+            small = np.asarray(cv2.resize(frame, size, interpolation=cv2.INTER_AREA), np.uint8)
+            there = np.asarray(cv2.resize(there, size, interpolation=cv2.INTER_NEAREST), np.uint8)
+        near.append(cv2.dilate(there, apart) > 0)
+        grey.append(_even(small, there == 0))
     if _still(grey, near):
         return None
-    moved = 0.0
-    for t in range(1, count):
+    warps, total, moved = [np.eye(3)], np.eye(3), 0.0
+    for t in range(1, len(grey)):
         total = total @ _between(grey[t], grey[t - 1], near[t - 1] | near[t])
         warps.append(total.copy())
-        there = cv2.perspectiveTransform(corners[None], total)[0]
-        moved = max(moved, float(np.abs(there - corners).max()))
-    return None if moved < _STILL else warps
+        there_now = cv2.perspectiveTransform(corners[None], total)[0]
+        moved = max(moved, float(np.abs(there_now - corners).max()))
+    if moved < _STILL:
+        return None
+    scale = np.diag([size[0] / width, size[1] / height, 1.0])
+    return [np.linalg.inv(scale) @ warp @ scale for warp in warps]
 
 
 def _still(grey: list[npt.NDArray[np.uint8]], near: list[npt.NDArray[np.bool_]]) -> bool:
@@ -282,8 +472,9 @@ def _followed(
 
 def _between(
     now: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], hidden: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.float64]:
-    """Shift, turn and zoom from ``now`` to ``before``; none when too little can be tracked."""
+) -> Warp:
+    """The map from ``now`` to ``before``: shift, turn and zoom, and perspective where many points agree
+    on it; none when too little can be tracked."""
     followed = _followed(before, now, hidden)
     if followed is None:
         return np.eye(3)
@@ -295,4 +486,9 @@ def _between(
     )
     if found is None or inliers.sum() < 0.4 * len(start):
         return np.eye(3)
-    return np.vstack([np.asarray(found, dtype=np.float64), [0, 0, 1]])
+    plain = np.vstack([np.asarray(found, dtype=np.float64), [0, 0, 1]])
+    if len(start) >= _MANY:
+        bent, agreed = cv2.findHomography(end, start, cv2.RANSAC, 1.0)
+        if bent is not None and agreed.sum() > 1.1 * inliers.sum():
+            return np.asarray(bent, np.float64)
+    return plain

@@ -21,6 +21,9 @@ Masks = npt.NDArray[np.bool_]
 CHECKER = "blazeface-short"  # takes no part in finding people
 SEARCH = "centerface+blazeface"
 _CORE, _MOST = 0.8, 0.5  # a face is the avatar's if the renderer wrote most of its core
+_UNCHANGED, _STAYED = 16, 0.25  # grey levels; share of the core that is as it was filmed
+_BESIDE = 0.2  # of the core that the renderer may have written where a face is nobody's avatar
+_LARGE = 0.3  # of the picture's height: so large a face is missed by no detector
 _AROUND = 1.3  # what is greyed, in sizes of the face that was found
 
 
@@ -47,20 +50,35 @@ class ResidualFaceCheck:
 
     def left(self, before: Frames, after: Frames, rendered: Masks) -> Masks:
         """Where ``after`` (T, H, W, 3) shows a face of ``before``; ``rendered`` are the avatars'."""
+        return np.stack([
+            self.on_frame(*each) for each in zip(before, after, rendered, strict=True)
+        ])  # fmt: skip
+
+    def on_frame(self, original: Image, output: Image, rendered: Masks) -> Masks:
+        """Where a frame of the output shows a face of the recording."""
         found = np.zeros(rendered.shape, bool)
-        height, width = rendered.shape[1:]
-        for t, (original, output) in enumerate(zip(before, after, strict=True)):
-            faces = [
-                box
-                for box in each_find(self.checker, output)
-                if not _written(rendered[t][box.scale(_CORE).pixels(width, height)])
-            ]
-            if not faces:
+        height, width = rendered.shape
+        faces = [
+            box
+            for box in each_find(self.checker, output)
+            if not _written(rendered[box.scale(_CORE).pixels(width, height)])
+        ]
+        if not faces:
+            return found
+        surely = each_find(self.search, original)
+        there = [*each_find(self.checker, original), *surely]
+        for face in faces:
+            core = face.scale(_CORE).pixels(width, height)
+            apart = np.abs(original[core].astype(np.int16) - output[core]).max(axis=-1)
+            stayed = bool(apart.size) and float((apart <= _UNCHANGED).mean()) >= _STAYED
+            # nothing of this very frame: then of another, and the avatar is not what was found
+            elsewhere = rendered[core].mean() < _BESIDE if apart.size else True
+            if not (stayed or elsewhere):
                 continue
-            there = [*each_find(self.checker, original), *each_find(self.search, original)]
-            for face in faces:
-                if is_one_of(face, there) and self._same(original, output, face):
-                    found[t][face.scale(_AROUND).pixels(width, height)] = True
+            # patterns of a room look like a giant's face to one detector, and not to three
+            known = surely if face.height > _LARGE * height else there
+            if is_one_of(face, known) and self._same(original, output, face):
+                found[face.scale(_AROUND).pixels(width, height)] = True
         return found
 
     def _same(self, original: Image, output: Image, face: people.Box) -> bool:

@@ -13,24 +13,48 @@ from sfumato.body import INDEX, Camera
 from sfumato.media import Image
 
 Floats = npt.NDArray[np.floating]
+AHEAD = 12  # frames after a window that its poses are fitted with
 SHORTEST = 3  # frames: a pose found for less is a flicker, its place is erased and greyed
 _NEAR = 0.15  # of the picture's diagonal: a track that goes on there across windows is the same
+
+
+@dataclass(frozen=True)
+class OwnPixels:
+    """One person's own pixels on a frame: ``cut`` inside rows and columns of the picture."""
+
+    window: tuple[slice, slice]
+    cut: npt.NDArray[np.bool_]
+
+    @property
+    def height(self) -> int:
+        return int(self.cut.shape[0])
 
 
 @dataclass(frozen=True)
 class Track:
     """One person along a recording: joints (T, 24, 3) in the camera's world, NaN where unseen.
 
-    ``number`` tells people apart over the whole recording, beyond one window of frames.
+    ``number`` tells people apart over the whole recording, beyond one window of frames. ``regions`` are the
+    person's own pixels on every frame, where a finder tells people apart: an avatar then shows no
+    farther than they reach, so that whoever sits behind a table stays behind it. A frame with a region and
+    without joints is one on which the pose is not believed.
     """
 
     joints: Floats
     number: int = 0
+    regions: tuple[OwnPixels | None, ...] = ()
 
     @property
     def present(self) -> npt.NDArray[np.bool_]:
-        """In which frames the person was found."""
+        """In which frames the person has a pose."""
         return np.asarray(np.isfinite(self.joints).any(axis=(1, 2)))
+
+    @property
+    def found(self) -> npt.NDArray[np.bool_]:
+        """In which frames the person was found, posed or not."""
+        if not self.regions:
+            return self.present
+        return np.array([region is not None for region in self.regions])
 
 
 @dataclass(frozen=True)
@@ -48,7 +72,10 @@ class Scene:
 
 
 class Finder(Protocol):
-    """Finds people: bundled detectors, files made by other tools, or known truth."""
+    """Finds people: bundled detectors, files made by other tools, or known truth.
+
+    One with a method ``windows(frames, most)`` follows people over the whole recording itself.
+    """
 
     @property
     def name(self) -> str: ...
@@ -136,7 +163,7 @@ def place(
     return np.asarray(full @ camera.rotation)
 
 
-def outline(joints: Floats, camera: Camera) -> npt.NDArray[np.bool_]:
+def outline(joints: Floats, camera: Camera, *, slim: float = 1.0) -> npt.NDArray[np.bool_]:
     """A generous silhouette (H, W) around one person's joints (24, 3): thick limbs, trunk, head."""
     import cv2
 
@@ -149,8 +176,11 @@ def outline(joints: Floats, camera: Camera) -> npt.NDArray[np.bool_]:
     for a, b, thick in _LIMBS:
         i, j = INDEX[a], INDEX[b]
         if known[i] and known[j] and seen[i, 2] > 0.1 and seen[j, 2] > 0.1:
-            width = max(1, round(thick * camera.focal / min(seen[i, 2], seen[j, 2])))
-            ends = [(round(float(x)), round(float(y))) for x, y in spots[[i, j]]]
+            near = min(seen[i, 2], seen[j, 2])
+            width = min(2000, max(1, round(slim * thick * camera.focal / near)))
+            ends = [
+                (round(float(x)), round(float(y))) for x, y in np.clip(spots[[i, j]], -9999, 9999)
+            ]
             cv2.line(canvas, ends[0], ends[1], 255, width)
     return canvas > 0
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from sfumato.media import Image, VideoWriter, read_frames
 from sfumato.protect._method import ProtectError
+from sfumato.protect.avatar._phalp import detectron_masks, phalp_masks
 from sfumato.protect.hide._external import command_words, run_tool
 
 _RATE = Fraction(25)
@@ -66,7 +67,12 @@ def write_video(path: Path, images: Sequence[Image]) -> Path:
 
 
 def read_masks(path: Path) -> npt.NDArray[np.bool_]:
-    """Masks (T, H, W) of a video, a folder of pictures, or an ``.npz`` with ``masks``."""
+    """Masks (T, H, W) of a video, a folder of pictures, an ``.npz`` with ``masks``, a PHALP ``.pkl`` or a
+    ``coco_instances_results.json``."""
+    if path.suffix == ".pkl":
+        return phalp_masks(path)
+    if path.suffix == ".json":
+        return detectron_masks(path)
     if path.suffix != ".npz":
         return np.asarray(read_frames(path)[..., 0] > 127)
     stored = read_npz(path, ("masks",))["masks"]

@@ -1,0 +1,224 @@
+"""Who gets an avatar, which one, and where it may be seen."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sfumato import people
+from sfumato.body import Camera, Light, SkinnedBody, cast_of
+from sfumato.media import Frame
+from sfumato.protect.avatar import Avatar, Known, OwnPixels, Rules, Scene, Track, replace
+from sfumato.protect.avatar._finder import _part_of_another, is_cut
+from sfumato.protect.avatar._inpaint import SceneEraser
+from sfumato.protect.avatar._sighted import Seen, Sighted, alike, appearance, belongs, sightings
+from sfumato.protect.avatar._wardrobe import Wardrobe, room_light
+from sfumato.stage import Clip, Staging, clips
+
+SIZE = (72, 96)
+
+
+@pytest.fixture(scope="module")
+def clip() -> Clip:
+    (made,) = clips(
+        Staging(clips=1, frames=6, fps=10, width=96, height=72, seed=3, actions=("wave",))
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def cast() -> tuple[SkinnedBody, ...]:
+    return cast_of("procedural")
+
+
+def regions(masks: np.ndarray) -> tuple[OwnPixels, ...]:
+    whole = (slice(0, masks.shape[1]), slice(0, masks.shape[2]))
+    return tuple(OwnPixels(whole, mask) for mask in masks)
+
+
+def test_whoever_is_behind_a_table_stays_behind_it(
+    clip: Clip, cast: tuple[SkinnedBody, ...]
+) -> None:
+    masks = clip.alpha > 0
+    table = int(np.flatnonzero(masks.any(axis=(0, 2)))[-1]) - 24
+    masks[:, table:] = False  # the legs are hidden
+    joints = clip.joints.astype(float)
+    track = Track(joints, 0, regions(masks))
+    made = replace(
+        clip.frames, Scene(masks, (track,), clip.camera, 0.0), cast[:1], Rules(), Light(), rate=10
+    )
+    drawn = made.layer.any(axis=-1)
+    assert drawn[:, :table].any(axis=(1, 2)).all()
+    assert not drawn[:, table + 12 :].any()
+    # and the mask of what the renderer alone wrote has no pixel that fades out there
+    free = replace(
+        clip.frames,
+        Scene(masks, (Track(joints),), clip.camera, 0.0),
+        cast[:1],
+        Rules(),
+        Light(),
+        rate=10,
+    )
+    assert np.array_equal(made.public_layer()[made.public], free.layer[made.public])
+
+
+def test_a_person_whose_pose_is_not_believed_is_a_silhouette_in_the_own_outline(
+    clip: Clip, cast: tuple[SkinnedBody, ...]
+) -> None:
+    masks = clip.alpha > 0
+    nowhere = np.full_like(clip.joints.astype(float), np.nan)
+    scene = Scene(masks, (Track(nowhere, 0, regions(masks)),), clip.camera)
+    made = replace(clip.frames, scene, cast[:1], Rules(), Light(), rate=10)
+    assert np.array_equal(made.blanked, masks)
+    assert not made.public.any()
+    red = clip.frames.copy()
+    red[masks] = (255, 0, 255)
+    assert np.array_equal(
+        replace(red, scene, cast[:1], Rules(), Light(), rate=10).frames, made.frames
+    )
+    far = ~made.erase_mask.inside & (made.erase_mask.weight == 0)
+    assert np.array_equal(made.frames[far], clip.frames[far])
+
+
+def test_one_number_is_one_avatar_and_neighbours_differ(cast: tuple[SkinnedBody, ...]) -> None:
+    there = np.zeros((4, 24, 3))
+    tracks = [Track(there, number) for number in (3, 8, 3)]
+    wardrobe = Wardrobe(cast, np.random.default_rng(0))
+    first = wardrobe.dressed(tracks)
+    assert first[0] is first[2]
+    assert first[0] is not first[1]
+    assert wardrobe.dressed([Track(there, 8)])[0] is first[1]  # in a later window too
+    many = wardrobe.dressed([Track(there, number) for number in range(32)])
+    assert len({id(body) for body in many}) == 32
+    apart = []
+    for seed in range(8):
+        two = Wardrobe(cast, np.random.default_rng(seed)).dressed(
+            [Track(there, 0), Track(there, 1)]
+        )
+        apart.append(np.abs(two[0].colours.mean(0) - two[1].colours.mean(0)).sum())
+    assert min(apart) > 0.02
+
+
+def test_the_rooms_light_is_in_the_video_and_not_in_the_public_layer(clip: Clip) -> None:
+    scene = Scene(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
+    frames = [Frame(image, i, Fraction(i, 10)) for i, image in enumerate(clip.frames)]
+    warm = [
+        Frame(np.clip(f.image * [1.0, 0.7, 0.4], 0, 255).astype(np.uint8), f.pts, f.time)
+        for f in frames
+    ]
+    made = {}
+    for name, light, given in (
+        ("fixed", "fixed", warm),
+        ("room", "room", warm),
+        ("cold", "room", frames),
+    ):
+        method = Avatar(
+            body="procedural", finder=Known(scene), seed=5, light=light, second_look=False
+        )  # type: ignore[arg-type]
+        made[name] = [each for _, each in method.composed(iter(given))]
+    for one, two, three in zip(*made.values(), strict=True):
+        assert np.array_equal(one.public, two.public)
+        assert np.array_equal(one.layer, two.layer)
+        assert np.array_equal(two.layer, three.layer)
+        assert np.array_equal(one.image[one.public], one.layer[one.public])
+        assert not np.array_equal(two.image[two.public], two.layer[two.public])
+    tint = room_light([f.image for f in warm], scene.masks)
+    assert tint[0] > tint[2]
+
+
+def test_a_room_is_remembered_from_window_to_window() -> None:
+    rng = np.random.default_rng(0)
+    room = rng.integers(60, 180, (*SIZE, 3)).astype(np.uint8)
+    here = np.zeros((4, *SIZE), bool)
+    here[:, 20:60, 10:30] = True
+    there = np.zeros((4, *SIZE), bool)
+    there[:, 20:60, 50:70] = True
+    eraser, alone = SceneEraser(), SceneEraser()
+    first = np.repeat(room[None], 4, 0)
+    second = first.copy()
+    first[here], second[there] = 255, 255
+    eraser(first, here)
+    made = eraser(second, there)  # the second window hides what the first one showed
+    assert np.abs(made.frames.astype(int) - room)[there].max() <= 1
+    assert np.abs(alone(second, there).frames.astype(int) - room)[there].mean() > 5
+    other = np.clip(255 - second.astype(int), 0, 255).astype(np.uint8)  # another room
+    assert np.abs(eraser(other, there).frames.astype(int) - room)[there].mean() > 5
+
+
+def sighted(box: people.Box, joints: int) -> Sighted:
+    found = np.zeros((17, 3), np.float32)
+    found[:joints, 2] = 0.9
+    return Sighted(None, box, found)
+
+
+def test_a_ball_that_somebody_holds_is_not_a_person() -> None:
+    player = Seen(0, {t: sighted(people.Box(20, 10, 60, 110), 17) for t in range(9)})
+    ball = Seen(1, {t: sighted(people.Box(48, 30, 60, 42), 3) for t in range(9)})
+    child = Seen(2, {t: sighted(people.Box(25, 60, 45, 108), 15) for t in range(9)})
+    everybody = {0: player, 1: ball, 2: child}
+    assert _part_of_another(ball, everybody, 0)
+    assert not _part_of_another(child, everybody, 0)
+    assert not _part_of_another(player, everybody, 0)
+
+
+def pose(points: np.ndarray) -> people.Pose:
+    full = np.zeros((33, 3), np.float32)
+    full[:, :2] = points
+    return people.Pose(full, full / 100, np.ones(33, np.float32), 1.0)
+
+
+def test_a_pose_of_somebody_else_does_not_belong() -> None:
+    rng = np.random.default_rng(0)
+    box = people.Box(10, 10, 40, 90)
+    assert belongs(pose(rng.uniform([12, 12], [38, 88], (33, 2))), box)
+    assert not belongs(pose(rng.uniform([62, 12], [88, 88], (33, 2))), box)
+    assert not belongs(pose(rng.uniform([0, 0], [300, 300], (33, 2))), box)  # a giant
+
+
+def test_a_body_squeezed_into_a_face_is_not_heard() -> None:
+    camera = Camera.facing(96, 72)
+    points = np.random.default_rng(0).uniform([30, 20], [60, 60], (33, 2))
+    points[[7, 8, 11, 12]] = [[44, 22], [46, 22], [42, 28], [48, 28]]
+    heard = []
+    for head in (8.0, 40.0):
+        seen = Seen(0)
+        seen.frames[0] = Sighted(
+            None, people.Box(20, 10, 70, 70), np.zeros((17, 3), np.float32), pose(points), head
+        )
+        heard.append(sightings(seen, 0, 1, camera).trust.sum())
+    assert heard[0] > 5
+    assert heard[1] == 0
+
+
+def test_people_are_recognised_by_their_clothes() -> None:
+    rng = np.random.default_rng(0)
+
+    def somebody(top: tuple[int, int, int], legs: tuple[int, int, int]) -> Seen:
+        seen = Seen(0)
+        for _ in range(4):
+            image = np.zeros((60, 30, 3), np.uint8)
+            image[:30], image[30:] = top, legs
+            image = np.clip(image + rng.integers(-9, 10, image.shape), 0, 255).astype(np.uint8)
+            look = appearance(
+                image, OwnPixels((slice(0, 60), slice(0, 30)), np.ones((60, 30), bool))
+            )
+            assert look is not None
+            seen.looks.append(look)
+        return seen
+
+    one, two = (somebody((200, 30, 40), (20, 20, 90)) for _ in range(2))
+    other = somebody((30, 40, 200), (220, 220, 220))
+    assert alike(one, two) > 0.9 > 0.5 > alike(one, other)
+    assert alike(one, Seen(1)) == 0
+
+
+def test_another_shot_is_noticed_and_motion_is_none() -> None:
+    rng = np.random.default_rng(0)
+    room = rng.integers(0, 256, (80, 120, 3)).astype(np.uint8) // 4 + 20
+    moved = np.roll(room, 6, axis=1)
+    outside = rng.integers(0, 256, (80, 120, 3)).astype(np.uint8) // 4 + 180
+    assert is_cut(room, outside)
+    assert not is_cut(room, moved)
+    assert not is_cut(room, room)
