@@ -183,6 +183,7 @@ def test_two_clips_are_found_corrected_protected_signed_off_and_verified(
     assert mine[2] == pytest.approx([22, 2, 20, 30], abs=1.5)  # on the way there
     assert mine[4] == pytest.approx([62, 2, 20, 30], abs=1)
     before = people(browser, clip)
+    browser.until("!document.querySelector('.toolbar [aria-label^=Delete]').disabled")
     browser.press("Delete")
     settled(browser, clip, before["revision"])
     browser.press("z", CONTROL)

@@ -15,7 +15,7 @@ from sfumato.people._boxes import Box
 Corners = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 
-SURE = 0.6  # a line with this score needs no second sighting
+SURE = 0.65  # a line with this score needs no second sighting
 # what makes a page or a screen: so many lines, so near to each other, in so large a part of it
 _PAGE_LINES, _PAGE_GAP, _PAGE_FILLED = 4, 1.6, 0.35
 _PAGE_ALIKE, _PAGE_PARALLEL = 1.8, 0.97  # heights, and the cosine between two lines

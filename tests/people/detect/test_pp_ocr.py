@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sfumato import people
-from sfumato.people.detect._pp_ocr import lines_of
+from sfumato.people.detect._pp_ocr import PpOcr, lines_of
 
 
 @pytest.mark.parametrize(("width", "height"), [(120, 6), (200, 30), (60, 40), (12, 90)])
@@ -34,6 +34,25 @@ def test_specks_and_weak_places_are_no_text() -> None:
     text_map[30:40, 10:50] = 0.3
     assert lines_of(text_map, 0.5) == []
     assert len(lines_of(text_map, 0.2)) == 1
+
+
+class Drawn(PpOcr):
+    """The same detector with a map that is given."""
+
+    def __init__(self, text_map: np.ndarray) -> None:
+        self._threshold, self._sides, self._map = 0.45, (640, 1280), text_map
+
+    def text_map(self, picture: np.ndarray) -> np.ndarray:
+        return self._map
+
+
+@pytest.mark.parametrize(
+    ("height", "score", "found"), [(12, 0.5, 1), (60, 0.5, 0), (60, 0.9, 1), (12, 0.4, 0)]
+)
+def test_what_is_huge_and_faint_is_a_row_of_trees(height: int, score: float, found: int) -> None:
+    text_map = np.zeros((384, 640), np.float32)
+    text_map[100 : 100 + height, 100:400] = score
+    assert len(Drawn(text_map).detect(np.zeros((384, 640, 3), np.uint8))) == found
 
 
 @pytest.mark.models

@@ -24,6 +24,8 @@ _INK = 0.2  # the map's value from which a pixel counts as text
 _SMALLEST = 3.0  # pixels of the map: what is lower holds no letter
 # Liao et al. 2020 (DB): the map shows lines shrunk; they are grown by this times area / perimeter
 _UNSHRINK = 1.5
+# rows of trees and crowds look like faint text, and huge: letters of that size are always clear
+_LARGE, _CLEAR = 0.12, 0.8
 _ENDS = 0.5  # heights by which a line is made longer at both ends: its first and last letters
 
 
@@ -40,7 +42,7 @@ class PpOcr:
     def __init__(
         self,
         *,
-        threshold: float = 0.4,
+        threshold: float = 0.45,
         sides: tuple[int, int] = _SIDES,
         offline: bool = False,
     ) -> None:
@@ -60,6 +62,7 @@ class PpOcr:
         return [
             TextLine(line.corners * scale, line.score)
             for line in lines_of(self.text_map(picture), self._threshold)
+            if line.sides[0] <= _LARGE * high or line.score >= _CLEAR
         ]
 
     def text_map(self, picture: Image) -> Floats:

@@ -9,8 +9,8 @@ import { Empty, Icon, Meter, Problem, progressWords, State, Tool } from "./ui.js
 
 function nextStep(recording) {
   const release = recording.releases.at(-1);
-  if (recording.problem) return null;
-  if (recording.state === "new" && recording.kind !== "sound") return { words: "Find people", find: true };
+  if (recording.problem || recording.kind === "sound") return null; // no method here takes sound alone
+  if (recording.state === "new") return { words: "Find people", find: true };
   if (recording.state === "found")
     return { words: recording.doubts ? `Review ${plural(recording.doubts, "doubt")}` : "Review", to: link("review", recording.id) };
   if (recording.state === "released" && !release.reviewed) return { words: "Sign off", to: link("signoff", release.id) };
@@ -20,7 +20,7 @@ function nextStep(recording) {
 
 function place(recording) {
   if (recording.releasedOnly) return link("understand", recording.releases[0]?.id);
-  return link(recording.kind === "sound" ? "protect" : "review", recording.id);
+  return link("review", recording.id);
 }
 
 function facts(recording) {
@@ -112,7 +112,7 @@ export function Library({ session, recordings, folders: every }) {
   ]);
   if (recordings.length === 0)
     return html`<${Empty} icon="folder" title="No recordings here yet">
-      <p>Put videos, pictures or sound into the folder <b>${session.root}</b>, then reload this page.
+      <p>Put videos or pictures into the folder <b>${session.root}</b>, then reload this page.
       Nothing leaves this computer.</p><button type="button" onClick=${() => location.reload()}>Reload</button><//>`;
   const each = { find, readOnly: session.readOnly };
   return html`<header class="head"><div class="grow"><h1>${session.root}</h1>

@@ -108,7 +108,7 @@ function Bench({ session, target, methods }) {
     { keys: ["Ctrl+Enter"], label: "Protect", run: start },
     { keys: ["m"], label: "Choose a method", run: () => document.querySelector(".methods input:checked")?.focus() },
   ]);
-  const single = target.recordings.length === 1 && target.recordings[0].kind !== "sound" ? target.recordings[0] : null;
+  const single = target.recordings.length === 1 && target.recordings[0].kind === "video" ? target.recordings[0] : null;
   return html`<header class="head"><div class="grow"><p class="over-title muted">Protect</p><h1 class="name">${target.name}</h1></div>
       ${single ? html`<${State} state=${single.state} />` : html`<span class="muted">${plural(target.recordings.length, "recording")}</span>`}</header>
     <div class="bench"><form class="choose" onSubmit=${(event) => { event.preventDefault(); start(); }}>

@@ -19,7 +19,8 @@ export function Review(props) {
   return html`<${Editor} key=${recording.id} ...${props} recording=${recording} />`;
 }
 
-function Editor({ recording, session, route, reload }) {
+function Editor({ recording: asked, session, route, reload }) {
+  const recording = { ...asked, frames: asked.frames || 1 }; // of a picture the sizes are known once it is shown or searched
   const [view, setView] = useState({ zoom: 1, x: 0, y: 0 });
   const [room, setRoom] = useState(960);
   const [part, setPart] = useState(whole(recording.frames));
@@ -29,7 +30,7 @@ function Editor({ recording, session, route, reload }) {
   const [doubtAt, setDoubtAt] = useState(-1);
   const stage = useRef();
   const widest = useRef(0);
-  widest.current = Math.max(widest.current, widthFor(room * view.zoom, recording.width));
+  widest.current = Math.max(widest.current, widthFor(room * view.zoom, recording.width || 3840));
   const player = usePlayer(recording, widest.current, Number(route.query.get("frame")));
   const { frame, seek } = player;
   const people = usePeople(recording, frame);
@@ -38,6 +39,8 @@ function Editor({ recording, session, route, reload }) {
   const track = people.tracks.find((each) => each.id === selected);
   const label = (id) => people.tracks.find((each) => each.id === id)?.label ?? "new";
   const locked = session.readOnly || !people.ready;
+  const size = (side) => recording[side] || people[side] || player.image?.[side] || 480;
+  const picture = { width: size("width"), height: size("height") };
   const second = Math.max(1, Math.round(recording.rate || 25));
 
   useEffect(() => {
@@ -60,12 +63,12 @@ function Editor({ recording, session, route, reload }) {
   };
   const box = async ({ track: drawn, box: place }) => {
     const id = drawn === null && track && !chosen ? selected : drawn; // of whoever is selected and has no box here
-    people.setDraft({ track: id, box: place });
+    people.setDraft({ track: id, box: place, frame });
     const answer = await edit({ do: "box", frame, track: id, box: place.map((v) => Math.round(v * 10) / 10) }, "The box was placed.");
     if (id === null && answer?.track != null) setSelected(answer.track);
   };
-  const nudge = (dx, dy, edges) => chosen && !locked && box({ track: selected, box: dragged((people.draft || chosen).box, edges, dx, dy, recording) });
-  const step = recording.width / 200;
+  const nudge = (dx, dy, edges) => chosen && !locked && box({ track: selected, box: dragged((people.draft || chosen).box, edges, dx, dy, picture) });
+  const step = picture.width / 200;
   const removeBox = () => chosen && edit({ do: "deleteBox", frame, track: selected }, `The box of ${label(selected)} on this frame was deleted.`);
   const removeTrack = () => track && edit({ do: "deleteTrack", track: selected }, `${label(selected)} was deleted.`).then((answer) => answer && setSelected(null));
   const leaveOpen = () => track && edit({ do: "open", track: selected, open: !track.open }, track.open ? `${track.label} will be covered.` : `${track.label} is left open on purpose.`);
@@ -130,11 +133,11 @@ function Editor({ recording, session, route, reload }) {
         onClick=${markReviewed}>${people.reviewed ? "✓ Reviewed" : "Mark as reviewed"}</button>
       <a class="button primary" href=${link("protect", recording.id)}>Protect</a></header>
     <div class="stage" ref=${stage}>
-      <${Picture} picture=${recording} image=${player.image} people=${here} draft=${people.draft} selected=${selected} label=${label}
-        busy=${busy} view=${view} setView=${setView} onSelect=${setSelected} onClick=${click} onBox=${box} setDraft=${people.setDraft} shownFrame=${player.waiting ? "" : frame}
+      <${Picture} picture=${picture} image=${player.image} people=${here} draft=${people.draft?.frame === frame ? people.draft : null} selected=${selected} label=${label}
+        busy=${busy} view=${view} setView=${setView} onSelect=${setSelected} onClick=${click} onBox=${box} setDraft=${(draft) => people.setDraft(draft && { ...draft, frame })} shownFrame=${player.waiting ? "" : frame}
         readOnly=${locked || player.waiting} describe=${`Frame ${frame}: ${plural(here.length, "person", "people")} known here`} />
       ${player.error && html`<div class="over"><${Problem} error=${player.error} retry=${() => seek(frame)} /></div>`}
-      ${!people.ready && html`<${NotYet} recording=${recording} people=${people} readOnly=${session.readOnly} />`}
+      ${!people.ready && !player.error && html`<${NotYet} recording=${recording} people=${people} readOnly=${session.readOnly} />`}
     </div>
     <aside class="inspector"><${Problem} error=${people.ready && people.error} retry=${people.clear} />
       <${Here} here=${here} selected=${selected} label=${label} onSelect=${setSelected} frame=${frame} ready=${people.ready} away=${track && !chosen && !player.waiting ? track.label : null} />

@@ -15,7 +15,7 @@ export function usePeople(recording, frame) {
   const queue = useRef(Promise.resolve());
   const settled = useRef(true);
   const revision = useRef(null);
-  const boxes = useMemo(() => new Boxes(recording.id, recording.frames, () => {
+  const boxes = useMemo(() => new Boxes(recording.id, recording.frames || 1, () => {
     if (settled.current) setDraft(null);
     draw((n) => n + 1);
   }), [recording.id]);
