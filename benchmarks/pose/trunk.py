@@ -84,7 +84,7 @@ def blazepose() -> Callable[[Pixels], Answers]:
     model = LiteRtModel("pose-landmark-full")
 
     def look(picture: Pixels) -> Answers:
-        outputs = model(picture.astype(np.float32) / 255)
+        outputs = model((picture / 255).astype(np.float32))
         rows = next(o for o in outputs if o.size == 195).reshape(39, 5)[_OF_33]
         score = 1 / (1 + np.exp(-rows[:, 3:4]))
         return np.concatenate([rows[:, :2], score], axis=1).astype(np.float32)

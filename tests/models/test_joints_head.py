@@ -8,7 +8,7 @@ import torch
 from sfumato.data import COCO, LSP, MPII, mirror_order
 from sfumato.errors import SfumatoError
 from sfumato.learn import PlaceLoss, clipped_gradient
-from sfumato.models import JointsHead, JointsNet, MirrorTrunk, MoveNet, cut
+from sfumato.models import JointsHead, JointsNet, MirrorTrunk, MoveNetThunder, cut
 from sfumato.models._joints_head import COCO as OWN_ORDER
 from sfumato.models._joints_head import merged, unmirrored
 
@@ -81,7 +81,7 @@ def test_a_joint_far_off_pulls_at_nothing_and_every_gradient_is_the_records_own(
 
 
 def test_only_the_head_trains_and_unknown_joints_are_one_sentence():
-    net = JointsNet(MirrorTrunk(MoveNet()), LSP)
+    net = JointsNet(MirrorTrunk(MoveNetThunder()), LSP)
     net.trunk.requires_grad_(False)
     trunk, rest = cut(net)
     assert [step.name for step in (*trunk, *rest)] == ["trunk", "head"]

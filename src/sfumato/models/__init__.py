@@ -10,7 +10,7 @@ from sfumato.models._efficientnet import EfficientNetLite0, efficientnet_lite0
 from sfumato.models._encoders import MelCNN, RecordMLP, SensorCNN
 from sfumato.models._i3d import I3D, i3d, i3d_state, kinetics400_classes
 from sfumato.models._joints_head import THUNDER, JointsHead, JointsNet, MirrorTrunk, thunder_pose
-from sfumato.models._movenet import MoveNet, movenet_thunder
+from sfumato.models._movenet import MoveNetThunder, movenet_thunder
 from sfumato.models._mvit import MViT, mvit_b, mvit_v2_s
 from sfumato.models._norms import freeze_batchnorm, replace_batchnorm
 from sfumato.models._pose_nets import POSE_BACKBONES, TwoScales, pose_net
@@ -33,7 +33,7 @@ __all__ = [
     "MViT",
     "MelCNN",
     "MirrorTrunk",
-    "MoveNet",
+    "MoveNetThunder",
     "PoseNet",
     "Preset",
     "RecordMLP",

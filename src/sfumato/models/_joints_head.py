@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.errors import SfumatoError
-from sfumato.models._movenet import SIDE, MoveNet, movenet_thunder
+from sfumato.models._movenet import SIDE, MoveNetThunder, movenet_thunder
 from sfumato.models._steps import Step, run
 
 _FACE = ("nose", "left_eye", "right_eye", "left_ear", "right_ear")
@@ -124,7 +124,7 @@ class MirrorTrunk(nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, net: MoveNet) -> None:
+    def __init__(self, net: MoveNetThunder) -> None:
         super().__init__()
         self.net = net
         # the crops come scaled by ImageNet's constants, as for every other pose model

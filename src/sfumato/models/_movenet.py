@@ -89,7 +89,7 @@ class _Head(nn.Module):
         return self.out(self.hidden(x))  # type: ignore[no-any-return]
 
 
-class MoveNet(nn.Module):
+class MoveNetThunder(nn.Module):
     """Pictures (records, 3, 256, 256) of one person each, RGB from 0 to 255, to joints.
 
     ``pyramid`` gives the map at stride 4 that the heads read; ``maps`` what they say; ``decode`` the
@@ -123,7 +123,7 @@ class MoveNet(nn.Module):
             raise ValueError(
                 f"Expected pictures (records, 3, {SIDE}, {SIDE}), got {tuple(pixels.shape)}."
             )
-        x = functional.relu6(self.stem(pixels * self.input_scale - 1))
+        x: Tensor = functional.relu6(self.stem(pixels * self.input_scale - 1))
         kept = {}
         for i, block in enumerate(self.blocks):
             x = block(x)
@@ -164,9 +164,9 @@ class MoveNet(nn.Module):
         return self.decode(self.maps(self.pyramid(pixels)))
 
 
-def movenet_thunder(*, pretrained: bool = True, offline: bool = False) -> MoveNet:
+def movenet_thunder(*, pretrained: bool = True, offline: bool = False) -> MoveNetThunder:
     """MoveNet thunder; ``pretrained`` takes Google's weights from the model store."""
-    model = MoveNet()
+    model = MoveNetThunder()
     if pretrained:
         from sfumato import store
 
