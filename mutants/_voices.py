@@ -1,4 +1,4 @@
-"""Mistakes in voices (300-309): what would let the original through, or tell of its secrets."""
+"""Mistakes in voices (700-709): what would let the original through, or tell of its secrets."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _CHANNELS = (f"{_RELEASE}::test_a_sound_file_is_as_long_and_its_channels_are_one
 
 MUTANTS = (
     Mutant(
-        "300",
+        "700",
         "voice: the recording shines through a little",
         (Patch("protect/voice/_vocoder.py", "return out / 1.5", "return out / 1.5 + 0.3 * segment"),),
         _THROUGH,
     ),
     Mutant(
-        "301",
+        "701",
         "voice: the difference of channels is added again",
         (
             Patch(
@@ -30,7 +30,7 @@ MUTANTS = (
         _CHANNELS,
     ),
     Mutant(
-        "302",
+        "702",
         "voice: the same secrets for every release",
         (
             Patch(
@@ -47,7 +47,7 @@ MUTANTS = (
         (f"{_RELEASE}::test_secrets_are_new_for_every_release",),
     ),
     Mutant(
-        "303",
+        "703",
         "voice: silence is filled with noise",
         (
             Patch(
@@ -59,7 +59,7 @@ MUTANTS = (
         (f"{_RELEASE}::test_silence_stays_silence",),
     ),
     Mutant(
-        "304",
+        "704",
         "sound: the last block is lost",
         (
             Patch(
@@ -71,13 +71,13 @@ MUTANTS = (
         (f"{_RELEASE}::test_a_video_has_other_voices_in_the_same_places",),
     ),
     Mutant(
-        "305",
+        "705",
         "sound: NaN goes through",
         (Patch("media/_sound_files.py", "if not np.isfinite(samples).all():", "if False:"),),
         ("tests/media/test_sound_files.py::test_samples_that_are_no_numbers_are_refused",),
     ),
     Mutant(
-        "306",
+        "706",
         "sound: anonymized without changes is kept",
         (
             Patch(
@@ -89,7 +89,7 @@ MUTANTS = (
         (f"{_RELEASE}::test_a_video_has_other_voices_in_the_same_places",),
     ),
     Mutant(
-        "307",
+        "707",
         "voice: blocks are cut by how the sound comes",
         (
             Patch(
@@ -101,7 +101,7 @@ MUTANTS = (
         (f"{_OVERLAP}::test_every_sample_comes_back_in_its_place",),
     ),
     Mutant(
-        "308",
+        "708",
         "audit: impostors counted as genuine",
         (
             Patch(
@@ -113,7 +113,7 @@ MUTANTS = (
         ("tests/audit/attack/test_speakers.py::test_equal_error_rate_is_that_of_every_threshold_tried",),
     ),
     Mutant(
-        "309",
+        "709",
         "card: kept voices are not mentioned",
         (
             Patch(
