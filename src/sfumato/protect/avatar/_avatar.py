@@ -65,7 +65,7 @@ PUBLIC_WHEN_REFINED = (
 REMEMBERED = "real people whom the diffusion model remembers from its own training"
 
 
-_MEMORY = 320 << 20  # bytes that the frames of one window may take
+_MEMORY = 200 << 20  # bytes that the frames of one window may take
 _TAIL = 4  # a rest shorter than a quarter of a window is added to the window before
 
 
