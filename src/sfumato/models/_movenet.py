@@ -43,7 +43,7 @@ class Maps(NamedTuple):
     offset: Tensor  # of each joint within its cell
 
 
-class _SameConv(nn.Conv2d):
+class _SamePadded(nn.Conv2d):
     """Convolution with TensorFlow's SAME padding."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -56,9 +56,9 @@ class _Block(nn.Module):
     def __init__(self, width: int, out_width: int, stride: int, expands: bool) -> None:
         super().__init__()
         inner = 6 * width if expands else width
-        self.expand = _SameConv(width, inner, 1) if expands else None
-        self.depthwise = _SameConv(inner, inner, 3, stride, groups=inner)
-        self.project = _SameConv(inner, out_width, 1)
+        self.expand = _SamePadded(width, inner, 1) if expands else None
+        self.depthwise = _SamePadded(inner, inner, 3, stride, groups=inner)
+        self.project = _SamePadded(inner, out_width, 1)
         self.skips = stride == 1 and width == out_width
 
     def forward(self, x: Tensor) -> Tensor:
@@ -72,14 +72,14 @@ class _Separable(nn.Module):
 
     def __init__(self, width: int, out_width: int) -> None:
         super().__init__()
-        self.depthwise = _SameConv(width, width, 3, groups=width, bias=False)
+        self.depthwise = _SamePadded(width, width, 3, groups=width, bias=False)
         self.pointwise = nn.Conv2d(width, out_width, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         return functional.relu(self.pointwise(self.depthwise(x)))
 
 
-class _Head(nn.Module):
+class _MapHead(nn.Module):
     def __init__(self, width: int, channels: int) -> None:
         super().__init__()
         self.hidden = _Separable(width, _HEAD_WIDTH)
@@ -103,17 +103,17 @@ class MoveNetThunder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem = _SameConv(3, _STEM, 3, 2)
+        self.stem = _SamePadded(3, _STEM, 3, 2)
         widths = [_STEM, *(width for width, _ in _BLOCKS)]
         self.blocks = nn.ModuleList(
             _Block(widths[i], width, stride, expands=i > 0)
             for i, (width, stride) in enumerate(_BLOCKS)
         )
-        self.last = _SameConv(widths[-1], _LAST, 1)
+        self.last = _SamePadded(widths[-1], _LAST, 1)
         tapped = [_LAST, *(_BLOCKS[i][0] for i in _TAPPED)]
         self.lateral = nn.ModuleList(nn.Conv2d(a, b, 1) for a, b in zip(tapped, _PYRAMID))
         self.smooth = nn.ModuleList(_Separable(a, b) for a, b in zip(_PYRAMID[1:], _SMOOTHED))
-        self.heads = nn.ModuleDict({n: _Head(self.width, c) for n, c in _HEADS.items()})
+        self.heads = nn.ModuleDict({n: _MapHead(self.width, c) for n, c in _HEADS.items()})
         # constants that the file has in 16 bits: 2/255, and what a middle far from the picture's loses
         self.register_buffer("input_scale", torch.tensor(2 / 255))
         self.register_buffer("nearness", torch.ones(CELLS, CELLS))
