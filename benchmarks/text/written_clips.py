@@ -65,7 +65,7 @@ def _made_room(generator: np.random.Generator) -> list[Image]:
         x, y = generator.integers(0, wide.shape[1] - 40), generator.integers(0, HEIGHT - 30)
         w, h = generator.integers(20, 200), generator.integers(15, 120)
         wide[y : y + h, x : x + w] = generator.integers(20, 235, 3)
-    wide = cv2.GaussianBlur(wide, (0, 0), 1.0)
+    wide = np.asarray(cv2.GaussianBlur(wide, (0, 0), 1.0), np.float32)
     pan = int(generator.integers(0, 3))
     noise = generator.normal(0, 4, (HEIGHT, WIDTH, 3)).astype(np.float32)
     return [
@@ -117,7 +117,7 @@ def _drawn(size: int, generator: np.random.Generator) -> Word:
     ImageDraw.Draw(picture).text((1 - x0, 1 - y0), text, fill=255, font=face)
     angle = float(generator.choice([0, 0, 0, 5, -10, 20, 90]))
     turned = picture.rotate(angle, expand=True, resample=Pictures.Resampling.BICUBIC)
-    letters = np.asarray(turned, np.float32) / 255
+    letters = np.asarray(turned, np.float32) / np.float32(255)
     high, wide = letters.shape
     x, y = (
         generator.integers(4, max(5, WIDTH - wide - 4)),

@@ -53,7 +53,7 @@ def recognition(
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
         x, y = train
         for _ in range(epochs):
-            for batch in torch.randperm(len(x)).split(32):
+            for batch in torch.split(torch.randperm(len(x)), 32):
                 if len(batch) < 2:
                     continue
                 # words are not always spoken at the same place

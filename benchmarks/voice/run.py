@@ -192,7 +192,8 @@ def _pitch(before: Sequence[Floats], after: Sequence[Floats], rate: int) -> floa
         tracks = [pitch_track(at_speaker_rate(each, rate)) for each in (one, other)]
         both = (tracks[0] > 0) & (tracks[1] > 0)
         if both.sum() > 10 and all(t[both].std() > 0 for t in tracks):
-            found.append(float(np.corrcoef(*(np.log(t[both]) for t in tracks))[0, 1]))
+            first, second = (np.log(track[both]) for track in tracks)
+            found.append(float(np.corrcoef(first, second)[0, 1]))
     return float(np.mean(found)) if len(found) > len(before) // 2 else None
 
 

@@ -107,7 +107,7 @@ def _stated_length(container: Any, stream: Any) -> int | None:
     """Where an MP4 says that its sound ends: AAC decodes to whole blocks, longer than was encoded."""
     if "mp4" not in container.format.name or stream.duration is None:
         return None
-    return round(stream.duration * stream.time_base * stream.rate)
+    return int(round(stream.duration * stream.time_base * stream.rate))
 
 
 def _require_whole_ogg(path: Path) -> None:
@@ -211,9 +211,9 @@ class SoundWriter:
         self._container = av.open(f"file:{temporary}", mode="w", format=container, options=options)
         stack.callback(self._abandon)
         self._stream: Any = self._container.add_stream(encoder, rate=self._rate)
-        self._stream.codec_context.layout = self._layout
-        self._stream.codec_context.format = self._format
-        self._stream.codec_context.flags |= av.codec.context.Flags.bitexact
+        context: Any = self._stream.codec_context
+        context.layout, context.format = self._layout, self._format
+        context.flags |= av.codec.context.Flags.bitexact
         self._container.start_encoding()
 
     def _abandon(self) -> None:

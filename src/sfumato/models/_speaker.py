@@ -26,6 +26,8 @@ class SpeakerEncoder(nn.Module):
     is longer, the mean over windows of 1.6 s every 0.8 s is taken.
     """
 
+    filters: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.lstm = nn.LSTM(_MELS, 256, 3, batch_first=True)

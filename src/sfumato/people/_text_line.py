@@ -31,8 +31,8 @@ class TextLine:
     @classmethod
     def around(
         cls,
-        centre: tuple[float, float],
-        size: tuple[float, float],
+        centre: Sequence[float],
+        size: Sequence[float],
         angle: float,
         score: float = 1.0,
     ) -> TextLine:

@@ -150,7 +150,7 @@ def promise(arguments: Arguments, report: Report) -> dict[str, Any]:
         target=Path("any"),
         method=arguments["method"],
         settings=arguments["settings"],
-        keep_audio=arguments["keepAudio"],
+        audio="keep" if arguments["keepAudio"] else "drop",
     )
     protect.check_form(request.method, request.settings)
     shape = protect.Shape(height, width, arguments["frames"])
@@ -229,7 +229,7 @@ def _request(
         target=target,
         method=arguments["method"],
         settings=settings,
-        keep_audio=arguments["keepAudio"],
+        audio="keep" if arguments["keepAudio"] else "drop",
         names="keep" if arguments["keepNames"] else "random",
     )
 

@@ -57,7 +57,7 @@ class PpOcr:
         factor = min(max(longest, self._sides[0]), self._sides[1]) / longest
         wide, high = (_MULTIPLE * math.ceil(side * factor / _MULTIPLE) for side in (width, height))
         shrink = cv2.INTER_AREA if factor < 1 else cv2.INTER_LINEAR
-        picture = np.asarray(cv2.resize(image, (wide, high), interpolation=shrink))
+        picture = np.asarray(cv2.resize(image, (wide, high), interpolation=shrink), np.uint8)
         scale = np.array([width / wide, height / high], np.float32)
         return [
             TextLine(line.corners * scale, line.score)

@@ -49,7 +49,7 @@ def turned(frames: Floats, coefficients: Floats) -> Floats:
     poles = np.where(np.abs(poles.imag) > 1e-9, moved, poles)
     made = recursion(residual(frames, prediction), polynomial(poles))
     before, after = (np.sqrt((each**2).sum(1)) for each in (frames, made))
-    return made * (before / np.maximum(after, 1e-12))[:, None]
+    return np.asarray(made * (before / np.maximum(after, 1e-12))[:, None])
 
 
 def lpc(frames: Floats, order: int) -> Floats:
@@ -73,7 +73,7 @@ def roots(prediction: Floats) -> npt.NDArray[np.complex128]:
     companion = np.zeros((len(prediction), order, order))
     companion[:, 0] = -prediction[:, 1:]
     companion[:, np.arange(1, order), np.arange(order - 1)] = 1
-    return np.linalg.eigvals(companion)
+    return np.asarray(np.linalg.eigvals(companion), np.complex128)
 
 
 def polynomial(poles: npt.NDArray[np.complex128]) -> Floats:

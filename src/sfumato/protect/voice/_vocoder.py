@@ -111,7 +111,7 @@ class Vocoder:
         place = np.clip(place, 0, count - 1)
         below = np.minimum(place.astype(int), count - 2)
         share = place - below
-        return mels[:, below] * (1 - share) + mels[:, below + 1] * share
+        return np.asarray(mels[:, below] * (1 - share) + mels[:, below + 1] * share)
 
     def _excitation(self, pitch: Floats) -> Floats:
         """Pulses and noise of power one, from two hops before the block to two hops after it.
