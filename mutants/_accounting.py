@@ -221,7 +221,7 @@ MUTANTS = (
         ("tests/privacy/test_events.py::test_a_subclass_of_an_event_is_no_event",),
     ),
     Mutant(
-        "240",
+        "250",
         "choice: the number of trials costs nothing",
         (
             Patch(
@@ -233,13 +233,13 @@ MUTANTS = (
         (f"{_BEST_OF}::test_the_bound_is_theorem_2_order_by_order",),
     ),
     Mutant(
-        "241",
+        "251",
         "choice: any distribution of trials is paid for as the logarithmic one",
         (Patch("privacy/accounting/_rdp.py", "paid = (1 + term.shape) *", "paid = 1.0 *"),),
         (f"{_BEST_OF}::test_the_bound_is_theorem_2_order_by_order",),
     ),
     Mutant(
-        "242",
+        "252",
         "choice: every trial is drawn with the noise of a single training",
         (
             Patch(
@@ -251,7 +251,7 @@ MUTANTS = (
         ("tests/learn/config/test_tune.py::test_the_choice_is_paid_for_with_noise",),
     ),
     Mutant(
-        "243",
+        "253",
         "choice: a copy of the model carries the promise of one trial",
         (
             Patch(

@@ -75,7 +75,7 @@ MUTANTS = (
         "reader: the least value of packed weights forgotten",
         (
             Patch(
-                "people/detect/_tfjs.py",
+                "store/_arrays.py",
                 'values * np.float32(packed["scale"]) + np.float32(packed["min"])',
                 'values * np.float32(packed["scale"])',
             ),

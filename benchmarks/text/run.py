@@ -26,7 +26,7 @@ from sfumato.errors import SfumatoError
 from sfumato.media import Frame, VideoWriter, list_media, open_video
 from sfumato.privacy import clopper_pearson
 from sfumato.protect import OutputSettings, make, release
-from sfumato.settings import Count
+from sfumato.settings import Count, Seed
 
 _LETTERS = 0.9
 _GOAL = 12  # pixels: the "words of 12 pixels and more"
@@ -36,7 +36,7 @@ def run(
     *,
     data: str | None = None,
     clips: Count = 40,
-    seed: int = 25,
+    seed: Seed = 25,
     rounds: Count = 3,
     sheets: str | None = None,
     quick: bool = False,
@@ -47,7 +47,7 @@ def run(
         clips, rounds = min(clips, 2), 1
     if sheets:
         Path(sheets).mkdir(parents=True, exist_ok=True)
-    cells = Cells("text", {"data": data, "seed": seed, "version": 2})
+    cells = Cells("text", {"data": data, "seed": seed, "version": 3})
     rows = []
     for number, (name, room) in enumerate(rooms(data, clips, seed)):
         generator = np.random.default_rng([seed, number])

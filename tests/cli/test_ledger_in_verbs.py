@@ -139,7 +139,7 @@ def test_a_run_that_died_after_its_commit_still_writes_its_model(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_job, "_write", full)
+        patch.setattr(_job, "write_run", full)
         run(tmp_path, "one")
     assert not book.show("gait").pending
     assert not (tmp_path / "one" / "model.safetensors").exists()
@@ -195,13 +195,13 @@ def test_the_budget_is_committed_before_the_model_can_be_seen(
     tmp_path: Path, book: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    write = _job._write
+    write = _job.write_run
 
     def watched(*finished: Any) -> Path:
         seen.append(len(book.show("gait").pending))
         return write(*finished)
 
-    monkeypatch.setattr(_job, "_write", watched)
+    monkeypatch.setattr(_job, "write_run", watched)
     assert run(tmp_path, "one").exit_code == 0
     assert seen == [0]
 

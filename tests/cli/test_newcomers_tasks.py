@@ -18,14 +18,15 @@ from sfumato import stage
 from sfumato.ledger import Ledger
 from sfumato.media import VideoWriter, open_video
 from sfumato.people import search
-from sfumato.privacy import Guarantee, NoGuarantee, checked_card, read_card
+from sfumato.privacy import BestOf, Guarantee, NoGuarantee, checked_card, read_card
 from sfumato.store import CacheError, DownloadError, OfflineError
 
 Follow = Callable[[str], list[tuple[str, Answer]]]
 README = Path(__file__).resolve().parents[2] / "README.md"
 OPENING = "Share recordings"  # what stands above the first heading in bold
-# three hundred recordings are fitted for minutes; tests/attributes runs it with a short fit
-ELSEWHERE = ("--method pass", "audit probe")
+# three hundred recordings are fitted for minutes (tests/attributes runs it with a short fit), and the studio
+# serves until it is stopped (tests/studio)
+ELSEWHERE = ("--method pass", "audit probe", "sfumato studio")
 
 
 def shown() -> dict[str, list[str]]:
@@ -156,11 +157,15 @@ def test_a_recording_with_a_proof(follow: Follow, tmp_path: Path) -> None:
 
 
 def test_a_first_model(follow: Follow, tmp_path: Path) -> None:
-    _, train, account, published = follow("A model")
-    for line, answer in (train, account, published):
+    _, train, _, tune, account, published = follow("A model")
+    for line, answer in (train, tune, account, published):
         assert answer[0] == DONE, (line, answer)
     promise = read_card(tmp_path / "runs" / "first" / "model.safetensors").promise
     assert isinstance(promise, Guarantee)
     assert 7.9 < promise.epsilon <= 8
+    chosen = read_card(tmp_path / "runs" / "tuned" / "model.safetensors").promise
+    assert isinstance(chosen, Guarantee)
+    assert isinstance(chosen.event, BestOf)
+    assert 7.9 < chosen.epsilon <= 8
     assert "noise" in account[1][1]
     assert "epsilon" in published[1][1]

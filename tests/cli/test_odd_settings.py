@@ -56,7 +56,16 @@ def quick_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def order(name: str, *settings: str) -> list[str]:
     accepted = protect.get(name).accepted_settings()
-    words = ["protect", "in.mp4", "out.mp4", "--method", name, "--dry-run", *NEEDED.get(name, [])]
+    ending = "wav" if protect.get(name).medium == "sound" else "mp4"
+    words = [
+        "protect",
+        f"in.{ending}",
+        f"out.{ending}",
+        "--method",
+        name,
+        "--dry-run",
+        *NEEDED.get(name, []),
+    ]
     if "unit" in accepted:
         words += ["--unit", "pixels(4, frames=1)"]
     if accepted.get("epsilon") and accepted["epsilon"].default is inspect.Parameter.empty:
@@ -153,8 +162,11 @@ def test_numbers_of_trainings_tables_and_pass_have_two_ends_too() -> None:
         *(kind.settings_schema() for kind in protect.dataset_methods().values()),
     ]
     schemas += [schema_of(table.load().run) for table in TABLES.values()]
-    # what the operator's own model is called with is the operator's affair
-    assert [place for schema in schemas for place in unbounded(schema)] == ["model.args"]
+    # what the operator's own model is called with is the operator's affair; choices are checked one by one
+    assert [place for schema in schemas for place in unbounded(schema)] == [
+        "model.args",
+        "tune.choices",
+    ]
 
 
 def unbounded(schema: type[Settings]) -> list[str]:

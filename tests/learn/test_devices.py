@@ -21,7 +21,7 @@ from sfumato.data import ArrayRecords
 from sfumato.errors import SfumatoError
 from sfumato.learn import Adam, Plan, Speed, save_model, train
 from sfumato.learn._pose import SkeletonFinder
-from sfumato.models import choose_device, device_of
+from sfumato.models import choose_device, decode, device_of
 from sfumato.privacy import Randomness, read_card
 
 
@@ -125,7 +125,9 @@ def test_a_pose_model_looks_on_its_device() -> None:
     net = nn.Sequential(
         nn.Flatten(), nn.Linear(3 * 32 * 24, 14 * (48 + 64)), nn.Unflatten(1, (14, 112))
     )
-    finder = SkeletonFinder(net, (32, 24), tuple("abcdefghijklmn"), 48)
+    finder = SkeletonFinder(
+        net, (32, 24), tuple("abcdefghijklmn"), lambda output: decode(output, x_bins=48, split=2.0)
+    )
     picture = np.random.default_rng(0).integers(0, 256, (40, 40, 3)).astype(np.uint8)
     here = finder.find(picture, [(0, 0, 40, 40)])
     with FakeCuda():

@@ -130,7 +130,7 @@ def test_devices_are_explicit(monkeypatch):
             models.choose_device(wrong)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert models.choose_device("auto") == torch.device("cuda")
+    assert models.choose_device("auto") == torch.device("cuda:0")
     with pytest.raises(SfumatoError, match="below 1"):
         models.choose_device("cuda:1")
 

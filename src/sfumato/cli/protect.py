@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ app = verbs()
     app,
     "sfumato protect in.mp4 out.mp4",
     "sfumato protect patients/ released/ --method avatar --audio anonymize",
-    "sfumato protect talk.wav out.wav --method voice",
     "sfumato protect in.mp4 out.mp4 --method dprp --epsilon 8 --unit 'pixels(16, frames=1)'",
 )
 def protect(
@@ -220,7 +219,7 @@ def protect(
                   start, end, keep_text]  # fmt: skip
         _attributes(
             source, target, method, private, useful, donors_are, donors, donors_from, fit_on, state,
-            settings=_settings(settings or [], epsilon=epsilon), seed=seed, force=force,
+            settings=_settings(parse_pairs(settings or []), epsilon=epsilon), seed=seed, force=force,
             misplaced=any(each is not None for each in beside) or audio != "drop" or keep_names
             or engine != "local",
             spend=spend, dry=dry_run, as_json=as_json,
@@ -245,9 +244,8 @@ def protect(
         source=source,
         target=target,
         method=method,
-        settings=own
-        | _settings(
-            [],
+        settings=_settings(
+            own,
             epsilon=epsilon,
             delta=delta,
             unit=unit,
@@ -371,18 +369,17 @@ def _finish(report: Any, source: Path, target: Path, as_json: bool) -> None:
 
 
 def _named(epsilon: float | None, delta: float | None, unit: str | None) -> dict[str, Any]:
-    return _settings([], epsilon=epsilon, delta=delta, unit=unit)
+    return _settings({}, epsilon=epsilon, delta=delta, unit=unit)
 
 
 def _names(given: list[str] | None) -> list[str]:
     return [name.strip() for each in given or [] for name in each.split(",") if name.strip()]
 
 
-def _settings(pairs: list[str], **named: Any) -> dict[str, Any]:
+def _settings(typed: Mapping[str, Any], **named: Any) -> dict[str, Any]:
     found = {name: value for name, value in named.items() if value is not None}
-    typed = parse_pairs(pairs)
     if twice := sorted(found.keys() & typed.keys()):
         raise SfumatoError(
             f"Expected {twice[0]} once, got --{twice[0]} and --set {twice[0]}=...: leave one out."
         )
-    return found | typed
+    return {**found, **typed}

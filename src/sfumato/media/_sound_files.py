@@ -107,7 +107,8 @@ def _stated_length(container: Any, stream: Any) -> int | None:
     """Where an MP4 says that its sound ends: AAC decodes to whole blocks, longer than was encoded."""
     if "mp4" not in container.format.name or stream.duration is None:
         return None
-    return int(round(stream.duration * stream.time_base * stream.rate))
+    samples: int = round(stream.duration * stream.time_base * stream.rate)
+    return samples
 
 
 def _require_whole_ogg(path: Path) -> None:

@@ -111,6 +111,9 @@ BUILT_BY = {
     "EfficientNetLite0": "efficientnet_lite0",
     "TwoScales": "pose_net",
 }
+# made of the store's weights, or never trained; what masks is the preparation, which the rows try
+NOT_MASKED = {"JointsHead", "JointsNet", "MirrorTrunk", "MoveNetThunder", "movenet_thunder",
+              "thunder_pose", "SpeakerEncoder"}  # fmt: skip
 
 
 def _shipped() -> set[str]:
@@ -131,7 +134,7 @@ def _shipped() -> set[str]:
 
 
 def test_every_model_and_preparation_has_a_row() -> None:
-    assert _shipped() == set(ROWS) | set(BUILT_BY)
+    assert _shipped() == set(ROWS) | set(BUILT_BY) | NOT_MASKED
     assert set(BUILT_BY.values()) <= set(ROWS)
     kinds = {
         value

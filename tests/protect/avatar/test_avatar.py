@@ -184,7 +184,7 @@ def test_a_release_is_whole_and_carries_its_card(tmp_path: Path, staged: list[Cl
     promise = avatar(staged[0]).apply(source, target)
     assert isinstance(promise, NoGuarantee)
     words = str(promise)
-    for named in ("gait", "shadows", "voice", "pose"):
+    for named in ("gait", "shadows", "pose"):
         assert named in words
     card = json.loads(card_path(target).read_text())
     assert {each["name"] for each in card["outputs"]} == {

@@ -30,7 +30,7 @@ Kind = Literal["faces", "people", "background", "text", "mask"]
 MOST_EVERY = people.LOOKAHEAD
 TEXT_EVERY = 4
 MISSED_TEXT = (
-    "text that the detector missed, such as letters below about eight pixels or written by hand"
+    "text that the detector missed, such as letters below about eight pixels, or handwriting"
 )
 MISSED = "people whom every detector missed in a frame and its neighbours"
 
