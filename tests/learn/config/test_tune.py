@@ -101,6 +101,10 @@ def test_the_choice_is_paid_for_with_noise(tmp_path: Path, distribution: str) ->
         ({"tune": {"choices": {"training.batch": [4, 8]}}}, "leave the promise"),
         ({"tune": {"choices": {"training.steps": [1, 2]}}}, "leave the promise"),
         ({"tune": {"choices": {"training.speed": [1, 2]}}}, "training.speed"),
+        ({"tune": {"choices": {"seed": [1, 2]}}}, "one for all trials"),
+        ({"tune": {"choices": {"model.weights": ["a.safetensors"]}}}, "one for all trials"),
+        ({"tune": {"choices": {"data.clips": [20, 24]}}}, "one for all trials"),
+        ({"tune": {"choices": {"privacy.epsilon": [1, 8]}}}, "one for all trials"),
         ({"tune": {"choices": {"training.rate": [-1]}}}, "rate"),
     ],
 )

@@ -45,6 +45,9 @@ ACCOUNTANT = "rdp"  # the choice is bounded by Renyi divergences alone
 _SHAPES = {"logarithmic": 0.0, "geometric": 1.0}
 _CHOSEN_BY_EYE = "settings, classes or checkpoints chosen by looking at private data"
 _MOST_CHOICES = 10_000
+# what a trial may differ in: how it learns, never what it reads, what it starts from or what it promises
+_TUNABLE = ("training.", "privacy.clip_norm", "model.trainable", "model.norms", "model.tubelet",
+            "model.width", "model.depth", "model.heads", "model.args.")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -236,6 +239,11 @@ def _chosen(config: TrainConfig, choice: dict[str, Any], **privacy: Any) -> Trai
     values = yaml.safe_load(config.to_yaml())
     values.pop("tune"), values.pop("preset", None)
     for key, value in choice.items():
+        if not key.startswith(_TUNABLE):
+            raise ConfigError(
+                f"Expected a setting of the training, the model's size or the clip norm to tune, got {key!r}: "
+                "data, starting weights, seeds and promises must be one for all trials."
+            )
         *path, last = key.split(".")
         section = values
         for part in path:

@@ -376,10 +376,12 @@ def _joined(boxes: list[people.Box]) -> list[people.Box]:
 
 
 def _describe(region: Region) -> str:
-    return {
+    found = {
         "faces": "the faces that were found",
         "people": "the people who were found",
         "background": "the surroundings of the people who were found",
         "text": "the lines of text that were found",
         "mask": "the pixels of a mask",
     }[region.kind]
+    with_text = region.covers_text and region.kind != "text"
+    return f"{found} and the text" if with_text else found
