@@ -157,15 +157,18 @@ export function Picture({ picture, image, people, draft, selected, label, busy, 
     if (!now.far || readOnly) return;
     const point = where(event);
     const [dx, dy] = [point.x - now.from.x, point.y - now.from.y];
-    if (now.got) setDraft({ ...now.got.person, box: dragged(now.got.person.box, now.got.edges, dx, dy, picture) });
-    else setDraft({ track: null, box: dragged([now.from.x, now.from.y, 0, 0], [0, 0, 1, 1], dx, dy, picture) });
+    // kept here too: a quick hand lets go before the page is drawn anew
+    if (now.got) now.draft = { ...now.got.person, sent: false, box: dragged(now.got.person.box, now.got.edges, dx, dy, picture) };
+    else now.draft = { track: null, box: dragged([now.from.x, now.from.y, 0, 0], [0, 0, 1, 1], dx, dy, picture) };
+    setDraft(now.draft);
   };
   const up = (event) => {
     const now = drag.current;
     drag.current = null;
     if (!now || now.pan) return;
-    if (now.far && draft) {
-      if (draft.box[2] >= SMALLEST && draft.box[3] >= SMALLEST) onBox(draft);
+    if (now.far && now.draft) {
+      const { box } = now.draft;
+      if (box[2] >= SMALLEST && box[3] >= SMALLEST) onBox(now.draft);
       else setDraft(null);
     } else if (!now.far && !now.got && inside(now.from)) onClick(now.from);
     event.preventDefault();

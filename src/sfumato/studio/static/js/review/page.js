@@ -63,7 +63,7 @@ function Editor({ recording: asked, session, route, reload }) {
   };
   const box = async ({ track: drawn, box: place }) => {
     const id = drawn === null && track && !chosen ? selected : drawn; // of whoever is selected and has no box here
-    people.setDraft({ track: id, box: place, frame });
+    people.setDraft({ track: id, box: place, frame, sent: true });
     const answer = await edit({ do: "box", frame, track: id, box: place.map((v) => Math.round(v * 10) / 10) }, "The box was placed.");
     if (id === null && answer?.track != null) setSelected(answer.track);
   };

@@ -3,6 +3,8 @@ import { post, useResource } from "../api.js";
 import { useEffect, useMemo, useRef, useState } from "../html.js";
 import { Boxes } from "./boxes.js";
 
+// What is under the hand stays there, whatever arrives of the edit before it.
+const unsent = (draft) => (draft?.sent ? null : draft);
 const NOBODY = { tracks: [], doubts: [], revision: null, canUndo: false, canRedo: false };
 
 export function usePeople(recording, frame) {
@@ -16,7 +18,7 @@ export function usePeople(recording, frame) {
   const settled = useRef(true);
   const revision = useRef(null);
   const boxes = useMemo(() => new Boxes(recording.id, recording.frames || 1, () => {
-    if (settled.current) setDraft(null);
+    if (settled.current) setDraft(unsent);
     draw((n) => n + 1);
   }), [recording.id]);
   const known = people.data || NOBODY;
@@ -35,7 +37,7 @@ export function usePeople(recording, frame) {
         revision.current = answer.revision;
         settled.current = true;
         people.put(answer);
-        if (answer.revision === boxes.revision) setDraft(null);
+        if (answer.revision === boxes.revision) setDraft(unsent);
         setError(null);
         return answer;
       } catch (problem) {
