@@ -34,6 +34,11 @@ def command(source: Path, target: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "sfumato", "protect", str(source), str(target), *more]
 
 
+def hear_hangups() -> None:
+    """Take back what `nohup make test` hands down; a run keeps to a hangup that is ignored."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def endless(tmp_path: Path, source: Path, target: Path) -> subprocess.Popen[str]:
     """A run in the middle of its work, in its temporary folder."""
     script = tmp_path / "tool.py"
@@ -49,6 +54,7 @@ def endless(tmp_path: Path, source: Path, target: Path) -> subprocess.Popen[str]
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=hear_hangups,
     )
     folder = target.parent
     end = time.monotonic() + _PATIENCE
