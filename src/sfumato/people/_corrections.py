@@ -169,6 +169,23 @@ class PeopleFile:
             )
             return [self._row(each) for each in found]
 
+    def of_track(self, track: int) -> list[PersonRow]:
+        """One track, frame by frame."""
+        with self._book() as book:
+            found = book.execute(
+                f"SELECT {_COLUMNS} FROM person WHERE track = ? AND frame >= 0 ORDER BY frame",
+                (track,),
+            )
+            return [self._row(each) for each in found]
+
+    def row(self, frame: int, track: int) -> PersonRow:
+        """Somebody on a frame; refused if nobody of that track is there."""
+        self._require_frame(frame)
+        for row in self.rows(frame, frame):
+            if row.person.track == track:
+                return row
+        raise SfumatoError("Expected somebody of that track on that frame, there is nobody.")
+
     def people(self, first: int = 0, last: int | None = None) -> Iterator[People]:
         """Everybody on each frame as a release takes them, numbered from 0; those left open say so."""
         until = self.frames - 1 if last is None else last
@@ -251,9 +268,9 @@ class PeopleFile:
         inside = box.clip(self.width, self.height)
         if inside.width < 1 or inside.height < 1:
             raise SfumatoError("Expected a box of at least a pixel inside the picture, got less.")
-        if track is not None and not self._of_track(track):
+        if track is not None and not self.of_track(track):
             raise SfumatoError("Expected a track of this recording, got an unknown one.")
-        keys = {row.frame: row.person.box for row in self._of_track(whose) if row.key}
+        keys = {row.frame: row.person.box for row in self.of_track(whose) if row.key}
         before = max((number for number in keys if number < frame), default=None)
         after = min((number for number in keys if number > frame), default=None)
         new = [self._drawn(frame, whose, inside, key=True)]
@@ -268,11 +285,11 @@ class PeopleFile:
         self._edit(rows, [], revision)
 
     def delete_box(self, frame: int, track: int, *, revision: int | None = None) -> None:
-        self._require_row(frame, track)
+        self.row(frame, track)
         self._edit([], [(frame, track)], revision)
 
     def delete_track(self, track: int, *, revision: int | None = None) -> None:
-        rows = self._of_track(track)
+        rows = self.of_track(track)
         if not rows:
             raise SfumatoError("Expected a track of this recording, got an unknown one.")
         gone = [(row.frame, track) for row in rows]
@@ -280,14 +297,14 @@ class PeopleFile:
 
     def leave_open(self, track: int, left: bool, *, revision: int | None = None) -> None:
         """Leave somebody open on purpose, or cover them again."""
-        if not self._of_track(track):
+        if not self.of_track(track):
             raise SfumatoError("Expected a track of this recording, got an unknown one.")
         note = self._note(_OPEN, track)
         self._edit([note] if left else [], [] if left else [(_OPEN, track)], revision)
 
     def confirm(self, frame: int, track: int, *, revision: int | None = None) -> None:
         """Somebody looked: this box is right."""
-        row = self._require_row(frame, track)
+        row = self.row(frame, track)
         self._edit([replace(row, confirmed=True)], [], revision)
 
     def mark_looked_at(self, looked: bool, *, revision: int | None = None) -> None:
@@ -391,24 +408,9 @@ class PeopleFile:
         nobody = np.zeros((17, 3), np.float32)
         return PersonRow(kind, Person(track, Box(0, 0, 0, 0), nobody, None, LEFT_OPEN, self.shape))
 
-    def _of_track(self, track: int) -> list[PersonRow]:
-        with self._book() as book:
-            found = book.execute(
-                f"SELECT {_COLUMNS} FROM person WHERE track = ? AND frame >= 0 ORDER BY frame",
-                (track,),
-            )
-            return [self._row(each) for each in found]
-
     def _require_frame(self, frame: int) -> None:
         if not 0 <= frame < self.frames:
             raise SfumatoError(f"Expected a frame from 0 to {self.frames - 1}, got {frame}.")
-
-    def _require_row(self, frame: int, track: int) -> PersonRow:
-        self._require_frame(frame)
-        for row in self.rows(frame, frame):
-            if row.person.track == track:
-                return row
-        raise SfumatoError("Expected somebody of that track on that frame, there is nobody.")
 
     def _row(self, found: Sequence[Any]) -> PersonRow:
         frame, track, x0, y0, x1, y1, score, source, evidence, head, joints, mask, place = found[

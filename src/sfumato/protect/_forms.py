@@ -13,7 +13,7 @@ from sfumato.protect._method import ProtectError
 from sfumato.protect._registry import get, names
 from sfumato.settings import shown, typed_schema
 
-_REGIONS = ("faces", "people", "background")
+_REGIONS = ("faces", "people", "background", "text")
 # decided by looking at one recording, or for tests only
 _ELSEWHERE = frozenset({"import_boxes", "leave_open", "cover", "public_mask", "seed"})
 _PLAIN = frozenset({"string", "number", "integer", "boolean", "null"})

@@ -7,13 +7,13 @@ import { Chart } from "./chart.js";
 import { Empty, Loading, Problem, Progress } from "./ui.js";
 
 export function Train({ session }) {
-  const trainings = useResource("/api/trainings");
+  const trainings = useResource("api/trainings");
   const [chosen, setChosen] = useState(null);
   const [error, setError] = useState(null);
   const jobs = useJobs().filter((job) => job.kind === "train");
   if (!trainings.data) return trainings.error ? html`<${Problem} error=${trainings.error} retry=${trainings.reload} />` : html`<${Loading} what="Looking for training files …" />`;
   const configs = trainings.data.configs || [];
-  const start = (config) => begin("/api/train", { config: config.id }).then((id) => { setChosen(id); setError(null); }, setError);
+  const start = (config) => begin("api/train", { config: config.id }).then((id) => { setChosen(id); setError(null); }, setError);
   const job = jobs.find((each) => each.id === chosen) || jobs[0];
   if (!configs.length && !job)
     return html`<${Empty} icon="train" title="No training file here yet"><p>Put one into <b>${session.root}</b>:

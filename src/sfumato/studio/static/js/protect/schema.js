@@ -9,7 +9,7 @@ const RARE = new Set([
 const USUAL = {
   unit: ["pixels(16, frames=1)", "frame", "clip", "video"],
   relation: ["replace", "add-remove", "zero-out"],
-  region: ["faces", "people", "background"],
+  region: ["faces", "people", "background", "text"],
 };
 
 function alternatives(schema, defs) {

@@ -31,7 +31,7 @@ export class Boxes {
   async read(block, first, revision) {
     const to = Math.min(first + BLOCK, this.frames) - 1;
     try {
-      const { frames } = await get(`/api/recordings/${this.recording}/people/boxes?from=${first}&to=${to}`);
+      const { frames } = await get(`api/recordings/${this.recording}/people/boxes?from=${first}&to=${to}`);
       if (this.revision !== revision) return;
       this.blocks.set(block, { frames, asked: revision });
       this.arrived();

@@ -73,6 +73,11 @@ function Editor({ recording: asked, session, route, reload }) {
   const removeTrack = () => track && edit({ do: "deleteTrack", track: selected }, `${label(selected)} was deleted.`).then((answer) => answer && setSelected(null));
   const leaveOpen = () => track && edit({ do: "open", track: selected, open: !track.open }, track.open ? `${track.label} will be covered.` : `${track.label} is left open on purpose.`);
   const markReviewed = () => edit({ do: "review", done: !people.reviewed }, people.reviewed ? "Not reviewed any more." : "Marked as reviewed.").then((answer) => answer && reload());
+  const follow = async () => {
+    if (!chosen || player.waiting) return;
+    setSaid("Following …");
+    await edit({ do: "follow", frame, track: selected }, `${label(selected)} is confirmed here and was followed further.`);
+  };
   const confirm = () => chosen && edit({ do: "confirm", frame, track: selected }, `${label(selected)} is confirmed on this frame.`);
   const toDoubt = (at) => {
     if (people.doubts.length === 0) return setSaid("There is no doubt left.");
@@ -109,6 +114,7 @@ function Editor({ recording: asked, session, route, reload }) {
     { keys: ["Alt+Shift+ArrowDown"], run: () => nudge(0, step, [0, 0, 0, 1]) },
     { keys: ["Alt+Shift+ArrowUp"], run: () => nudge(0, -step, [0, 0, 0, 1]) },
     { keys: ["c"], label: "Confirm this person here", run: confirm, off: locked },
+    { keys: ["f"], label: "Confirm here, and follow this person further", run: follow, off: locked },
     { keys: ["o"], label: "Leave this track open, or cover it again", run: leaveOpen, off: locked },
     { keys: ["r"], label: "Mark as reviewed, or not", run: markReviewed, off: locked },
     { keys: ["Delete", "Backspace"], label: "Delete the box on this frame", run: removeBox, off: locked },
@@ -141,7 +147,7 @@ function Editor({ recording: asked, session, route, reload }) {
     </div>
     <aside class="inspector"><${Problem} error=${people.ready && people.error} retry=${people.clear} />
       <${Here} here=${here} selected=${selected} label=${label} onSelect=${setSelected} frame=${frame} ready=${people.ready} away=${track && !chosen && !player.waiting ? track.label : null} />
-      <${Selected} track=${track} chosen=${chosen} locked=${locked} confirm=${confirm} leaveOpen=${leaveOpen} removeBox=${removeBox} removeTrack=${removeTrack} />
+      <${Selected} track=${track} chosen=${chosen} locked=${locked} confirm=${confirm} follow=${follow} leaveOpen=${leaveOpen} removeBox=${removeBox} removeTrack=${removeTrack} />
       <${Doubts} doubts=${people.doubts} at=${doubtAt} toDoubt=${toDoubt} rate=${recording.rate} ready=${people.ready} label=${label} />
       <${Sidecar} recording=${recording} people=${people} locked=${session.readOnly} /></aside>
     <div class="transport row"><${Tool} icon="previous" label="Previous frame" keys="←" onClick=${() => seek(frame - 1)} />
@@ -159,9 +165,9 @@ function Editor({ recording: asked, session, route, reload }) {
 }
 
 function NotYet({ recording, people, readOnly }) {
-  const job = useJobs().find((each) => each.kind === "find" && each.recording === recording.id && each.state !== "done");
+  const job = useJobs().find((each) => each.kind === "find" && each.recordings.includes(recording.id) && each.state !== "done");
   const [error, setError] = useState(null);
-  const find = () => begin(`/api/recordings/${recording.id}/find`, { settings: {} }, recording.id).then(() => setError(null), setError);
+  const find = () => begin(`api/recordings/${recording.id}/find`, { settings: {} }).then(() => setError(null), setError);
   if (recording.state !== "new") return people.error && html`<div class="over"><${Problem} error=${people.error} retry=${people.reload} /></div>`;
   return html`<div class="over">${job
     ? html`<div class="sheet"><${Progress} job=${job} /></div>`
@@ -180,10 +186,11 @@ function Here({ here, selected, label, onSelect, frame, ready, away }) {
       <span class="name grow">${label(each.track)}</span><small class="muted">${each.kind}${each.key ? " ◆" : ""}</small></button></li>`)}</ul></section>`;
 }
 
-function Selected({ track, chosen, locked, confirm, leaveOpen, removeBox, removeTrack }) {
+function Selected({ track, chosen, locked, confirm, follow, leaveOpen, removeBox, removeTrack }) {
   if (!track) return null;
   return html`<section><h2 class="name">${track.label}</h2>
     <div class="actions"><button type="button" disabled=${locked || !chosen} onClick=${confirm}>Confirm here</button>
+      <button type="button" disabled=${locked || !chosen} title="Confirm here and carry on to where the track ends (F)" onClick=${follow}>Follow further</button>
       <button type="button" disabled=${locked} aria-pressed=${track.open} onClick=${leaveOpen}>${track.open ? "Cover again" : "Leave open"}</button>
       <button type="button" disabled=${locked || !chosen} onClick=${removeBox}>Delete box</button>
       <button type="button" class="danger" disabled=${locked} onClick=${removeTrack}>Delete track</button></div>
@@ -220,7 +227,7 @@ function Sidecar({ recording, people, locked }) {
   };
   if (!people.ready) return null;
   return html`<section class="sidecar"><h2>COCO sidecar</h2><div class="actions">
-    <a class="button" href=${`/api/recordings/${recording.id}/coco`} download="boxes.json"><${Icon} name="download" />Export</a>
+    <a class="button" href=${`api/recordings/${recording.id}/coco`} download="boxes.json"><${Icon} name="download" />Export</a>
     <button type="button" disabled=${locked} onClick=${() => file.current.click()}><${Icon} name="upload" />Import</button>
     <input ref=${file} type="file" accept=".json,application/json" hidden onChange=${read} /></div></section>`;
 }

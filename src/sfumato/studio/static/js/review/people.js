@@ -8,7 +8,7 @@ const unsent = (draft) => (draft?.sent ? null : draft);
 const NOBODY = { tracks: [], doubts: [], revision: null, canUndo: false, canRedo: false };
 
 export function usePeople(recording, frame) {
-  const path = `/api/recordings/${recording.id}`;
+  const path = `api/recordings/${recording.id}`;
   const people = useResource(recording.state === "new" ? null : `${path}/people`);
   const [error, setError] = useState(null);
   const [working, setWorking] = useState(0);
