@@ -119,9 +119,9 @@ function Bench({ session, target, methods }) {
   ]);
   const single = target.recordings.length === 1 && target.recordings[0].kind === "video" ? target.recordings[0] : null;
   return html`<header class="head"><div class="grow"><p class="over-title muted">Protect</p><h1 class="name">${target.name}</h1></div>
-      ${single ? html`<${State} state=${single.state} />` : html`<span class="muted">${plural(target.recordings.length, "recording")}</span>`}</header>
+      ${target.recordings.length === 1 ? html`<${State} state=${target.recordings[0].state} />` : html`<span class="muted">${plural(target.recordings.length, "recording")}</span>`}</header>
     <div class="bench"><form class="choose" onSubmit=${(event) => { event.preventDefault(); start(); }}>
-      <fieldset class="methods"><legend>Method</legend>${groups.map(([title, belongs]) => html`<p class="kinds">${title}</p>${offered.filter(belongs).sort((a, b) => usual(a) - usual(b)).map((each) => html`<label key=${each.name} class="method">
+      <fieldset class="methods"><legend>Method</legend>${groups.filter(([, belongs]) => offered.some(belongs)).map(([title, belongs]) => html`<p class="kinds">${title}</p>${offered.filter(belongs).sort((a, b) => usual(a) - usual(b)).map((each) => html`<label key=${each.name} class="method">
         <input type="radio" name="method" value=${each.name} checked=${each.name === name} onChange=${() => { setName(each.name); setTyped({}); }} />
         <span><b>${each.name}</b> <small>${each.line}</small></span></label>`)}`)}</fieldset>
       <fieldset class="settings"><legend>Settings of ${name}</legend><${Form} list=${list} typed=${typed} setTyped=${setTyped} disabled=${session.readOnly} />

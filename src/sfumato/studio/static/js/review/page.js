@@ -27,7 +27,7 @@ function Editor({ recording: asked, session, route, reload }) {
   const [selected, setSelected] = useState(null);
   const [busy, setBusy] = useState(null);
   const [said, setSaid] = useState("");
-  const [doubtAt, setDoubtAt] = useState(-1);
+  const [shownDoubt, setShownDoubt] = useState({ at: -1, doubt: null });
   const stage = useRef();
   const widest = useRef(0);
   widest.current = Math.max(widest.current, widthFor(room * view.zoom, recording.width || 3840));
@@ -75,20 +75,25 @@ function Editor({ recording: asked, session, route, reload }) {
   const markReviewed = () => edit({ do: "review", done: !people.reviewed }, people.reviewed ? "Not reviewed any more." : "Marked as reviewed.").then((answer) => answer && reload());
   const follow = async () => {
     if (!chosen || player.waiting) return;
-    setSaid("Following …");
-    await edit({ do: "follow", frame, track: selected }, `${label(selected)} is confirmed here and was followed further.`);
+    player.pause();
+    setBusy([chosen.box[0] + chosen.box[2] / 2, chosen.box[1] + chosen.box[3] / 2]);
+    await edit({ do: "follow", frame, track: selected }, `${label(selected)} is confirmed here, and was followed as far as possible.`);
+    setBusy(null);
   };
   const confirm = () => chosen && edit({ do: "confirm", frame, track: selected }, `${label(selected)} is confirmed on this frame.`);
+  const doubtAt = people.doubts.findIndex((each) => same(each, shownDoubt.doubt));
   const toDoubt = (at) => {
     if (people.doubts.length === 0) return setSaid("There is no doubt left.");
     const index = (at + people.doubts.length) % people.doubts.length;
     const doubt = people.doubts[index];
     player.pause();
-    setDoubtAt(index);
+    setShownDoubt({ at: index, doubt });
     seek(doubt.frame);
     setSaid(`Doubt ${index + 1} of ${people.doubts.length}: ${reason(doubt, label)}`);
     return doubt.track != null ? setSelected(doubt.track) : undefined;
   };
+  // a doubt that was settled is gone: the next one has moved to its place
+  const nextDoubt = (by) => toDoubt(doubtAt >= 0 ? doubtAt + by : shownDoubt.at + (by > 0 ? Number(shownDoubt.at < 0) : -1));
   const other = (by) => {
     if (here.length === 0) return;
     const at = here.findIndex((each) => each.track === selected);
@@ -102,7 +107,7 @@ function Editor({ recording: asked, session, route, reload }) {
     { keys: ["Shift+ArrowLeft"], label: "One second back", run: () => seek(frame - second) },
     { keys: ["Home"], label: "First frame", run: () => seek(0) },
     { keys: ["End"], label: "Last frame", run: () => seek(recording.frames - 1) },
-    { keys: ["n"], label: "Next doubt, the worst first", run: (event) => toDoubt(doubtAt + (event.shiftKey ? -1 : 1)) },
+    { keys: ["n"], label: "Next doubt, the worst first", run: (event) => nextDoubt(event.shiftKey ? -1 : 1) },
     { keys: ["]", "ArrowDown"], label: "Next person on this frame", run: () => other(1) },
     { keys: ["[", "ArrowUp"], label: "Previous person on this frame", run: () => other(-1) },
     { keys: ["Alt+ArrowLeft"], label: "Move the box (all arrows)", run: () => nudge(-step, 0) },
@@ -134,7 +139,7 @@ function Editor({ recording: asked, session, route, reload }) {
       <span class="group"><${Tool} icon="confirm" label="Confirm this person here" keys="C" disabled=${locked || !chosen} onClick=${confirm} />
         <${Tool} icon=${track?.open ? "closed" : "open"} label=${track?.open ? "Cover this track again" : "Leave this track open"} keys="O" disabled=${locked || !track} onClick=${leaveOpen} />
         <${Tool} icon="delete" label="Delete the box on this frame" keys="Del" disabled=${locked || !chosen} onClick=${removeBox} /></span>
-      <span class="grow status muted" role="status" aria-live="polite">${people.working ? "Saving …" : said}</span>
+      <span class="grow status muted" role="status" aria-live="polite">${busy ? "Finding this person, and following both ways …" : people.working ? "Saving …" : said}</span>
       <button type="button" aria-pressed=${Boolean(people.reviewed)} disabled=${locked} title="I have looked at all of it (R)" onMouseDown=${(event) => event.preventDefault()}
         onClick=${markReviewed}>${people.reviewed ? "✓ Reviewed" : "Mark as reviewed"}</button>
       <a class="button primary" href=${link("protect", recording.id)}>Protect</a></header>
@@ -156,7 +161,7 @@ function Editor({ recording: asked, session, route, reload }) {
       <span class="number time">${clock(frame, recording.rate)}</span>
       <label class="row number muted">frame <input class="frame" type="number" min="0" max=${recording.frames - 1} value=${frame}
         onChange=${(event) => seek(Number(event.target.value) || 0)} /> of ${count(recording.frames)}</label>
-      <${Tool} icon="doubt" label="Next doubt" keys="N" disabled=${people.doubts.length === 0} onClick=${() => toDoubt(doubtAt + 1)}><span>${plural(people.doubts.length, "doubt")}</span><//>
+      <${Tool} icon="doubt" label="Next doubt" keys="N" disabled=${people.doubts.length === 0} onClick=${() => nextDoubt(1)}><span>${plural(people.doubts.length, "doubt")}</span><//>
       <span class="grow"></span><${Legend} />
       <span class="group"><${Tool} icon="minus" label="Zoom out" keys="-" onClick=${() => setPart(zoomed(part, 1.6, frame, recording.frames))} />
         <${Tool} icon="plus" label="Zoom into the timeline" keys="+" onClick=${() => setPart(zoomed(part, 0.6, frame, recording.frames))} /></span></div>
@@ -197,7 +202,8 @@ function Selected({ track, chosen, locked, confirm, follow, leaveOpen, removeBox
     ${track.open && html`<p class="warn">Left open: this person stays as filmed, and the card will say so.</p>`}</section>`;
 }
 
-const REASONS = { unsure: "seen once, by one detector" };
+const REASONS = { unsure: "seen once, by one detector", carried: "followed from your click, not confirmed" };
+const same = (one, other) => Boolean(other) && one.frame === other.frame && one.track === other.track && one.reason === other.reason;
 
 function reason(doubt, label) {
   const why = REASONS[doubt.reason] || doubt.reason;
@@ -226,7 +232,7 @@ function Sidecar({ recording, people, locked }) {
     }
   };
   if (!people.ready) return null;
-  return html`<section class="sidecar"><h2>COCO sidecar</h2><div class="actions">
+  return html`<section class="sidecar"><h2>Boxes as a file <small class="muted">COCO</small></h2><div class="actions">
     <a class="button" href=${`api/recordings/${recording.id}/coco`} download="boxes.json"><${Icon} name="download" />Export</a>
     <button type="button" disabled=${locked} onClick=${() => file.current.click()}><${Icon} name="upload" />Import</button>
     <input ref=${file} type="file" accept=".json,application/json" hidden onChange=${read} /></div></section>`;
