@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -234,3 +235,21 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     wrong.write_bytes(b"not a database, but long enough to be looked at" * 40)
     with pytest.raises(SfumatoError):
         PeopleFile(wrong)
+
+
+def test_somebody_followed_is_covered_by_the_whole_box_until_looked_at(file: PeopleFile) -> None:
+    """A mask that was carried along may lack a foot; who looked and confirmed it has seen that."""
+    cut = np.ones((4, 6), bool)
+    followed = replace(person(9, 20, CARRIED), cut=cut, window=(slice(2, 6), slice(18, 24)))
+    file.add([PersonRow(2, followed), PersonRow(3, followed, confirmed=True)])
+    at = {
+        people.number: next(one for one in people if one.track == 9) for people in file.people(2, 3)
+    }
+    box = followed.box
+    whole = np.zeros(followed.shape, bool)
+    whole[
+        min(2, int(box.y0)) : max(6, int(box.y1)), min(18, int(box.x0)) : max(24, int(box.x1))
+    ] = True
+    assert np.array_equal(at[0].mask, whole)
+    assert np.array_equal(at[1].mask, followed.mask)
+    assert at[0].mask.sum() > at[1].mask.sum()

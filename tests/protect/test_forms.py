@@ -27,7 +27,7 @@ def test_no_form_offers_a_file_a_command_or_an_object(name: str) -> None:
     }
     assert not set(offered) & {*never, "seed", "leave_open", "cover", "public_mask"}
     text = str(offered)
-    for word in ("path", "$ref", "'object'", "'text'"):
+    for word in ("path", "$ref", "'object'", "'description': 'text'"):
         assert word not in text, (name, word)
 
 

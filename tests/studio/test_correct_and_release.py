@@ -219,9 +219,9 @@ def test_a_release_is_signed_off_by_whoever_looked(browser: Browser) -> None:
     assert card["verdict"]["agree"]
     assert browser.recording("walk.mp4")["releases"][0]["reviewed"]["who"] == "Jane Doe"
     assert browser.recording("walk.mp4")["state"] == "released"
-    assert browser.recording("walk.mp4")["thumbnail"].startswith(f"/api/releases/{id}/frames/")
+    assert browser.recording("walk.mp4")["thumbnail"].startswith(f"api/releases/{id}/frames/")
     made.write_bytes(made.read_bytes() + b"x")
-    assert not browser.post(f"/api/releases/{id}/verify")["agree"]
+    assert not browser.get(f"/api/releases/{id}/card")["verdict"]["agree"]
 
 
 def test_a_preview_shows_what_the_release_will(browser: Browser) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.files import atomic_output
-from sfumato.people._boxes import Box
+from sfumato.people._boxes import Box, hull
 from sfumato.people._person import BRIDGED, BY_HAND, HELD, LEFT_OPEN, People, Person
 from sfumato.people.track._status import DoubtfulSpan
 
@@ -200,11 +200,13 @@ class PeopleFile:
             for number in range(first, until + 1):
                 here = []
                 while waiting is not None and waiting[0] == number:
-                    person = self._row(waiting).person
+                    row = self._row(waiting)
+                    person = row.person
                     if person.track in open_tracks:
                         person = replace(person, evidence=LEFT_OPEN)
                     elif person.evidence == CARRIED:
                         person = replace(person, evidence=BY_HAND)
+                        person = person if row.confirmed else _whole(person)
                     here.append(person)
                     waiting = found.fetchone()
                 yield People(here, number - first, number in blank)
@@ -481,6 +483,16 @@ def _packed(row: PersonRow) -> tuple[Any, ...]:
         head, np.asarray(person.joints, np.float32).tobytes(), mask, place, int(row.key),
         int(row.confirmed),
     )  # fmt: skip
+
+
+def _whole(person: Person) -> Person:
+    """All of the box: nobody has looked yet whether the mask of somebody who was followed has every limb."""
+    if person.window is None:
+        return person
+    rows, columns = person.window
+    around = Box(columns.start, rows.start, columns.stop, rows.stop, person.box.score)
+    box = replace(hull([person.box, around]), source=person.box.source)
+    return replace(person, box=box, cut=None, window=None)
 
 
 def _sides(box: Box) -> tuple[float, float, float, float]:

@@ -41,7 +41,9 @@ def form_schema(name: str) -> dict[str, Any]:
     if "delta" in offered:
         offered["delta"] = {**offered["delta"], "default": DEFAULT_DELTA}
     # with_defaults() takes the strictest unit and a small delta where none is given
-    required = [e for e in whole.get("required", ()) if e in offered and "default" not in offered[e]]
+    required = [
+        e for e in whole.get("required", ()) if e in offered and "default" not in offered[e]
+    ]
     return {"type": "object", "properties": offered, "required": required}
 
 

@@ -182,4 +182,5 @@ async def _frame(request: Request, studio: Studio, named: Any) -> Response:
     picture: Response = await in_thread(
         lambda: jpeg(studio.videos.frame(entry.path, number), width)
     )
+    await in_thread(named, entry.id)  # refused if a link took its place meanwhile
     return picture

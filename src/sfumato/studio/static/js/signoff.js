@@ -1,6 +1,6 @@
 // Sign off: frames drawn by chance, answered by keys; the card carries what was seen.
 import { get, post } from "./api.js";
-import { count, decimal, firstSentence, percent, plural } from "./format.js";
+import { count, decimal, firstSentence, plural } from "./format.js";
 import { html, useEffect, useRef, useState } from "./html.js";
 import { useKeys } from "./keys.js";
 import { link } from "./router.js";
@@ -101,7 +101,7 @@ function Result({ result, release, recording, again }) {
   return html`<div class=${`notice ${result.misses ? "bad" : "good"} result`} role="status">
     <p class="figure number">${decimal(result.misses)} <small>of ${plural(result.looked, "frame")} with somebody left</small></p>
     <p class="lead">${result.words}</p>
-    <p>With 95 % confidence, somebody is left on at most <b>${percent(result.bound95, 1)}</b> of the frames. This now stands on the card.</p>
+    <p>This now stands on the card.</p>
     ${result.misses > 0 && html`<p>Go back to Review, click on whoever was missed, and protect again: ${result.left.map((n) => html`<a href=${`${link("review", recording.id)}?frame=${n}`}>frame ${count(n)}</a> `)}</p>`}
     <a class="button primary" href=${link("understand", release.id)}>See the card</a> <button type="button" onClick=${again}>Look again</button></div>`;
 }

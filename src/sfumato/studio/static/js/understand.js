@@ -18,19 +18,20 @@ export function Understand({ route, recordings, session }) {
     return html`<${Chooser} title="Understand" icon="understand" page="understand" release recordings=${recordings}
       words="What a release promises, to whom, and what attacks got. Choose a release." />`;
   const release = recording.releases.find((one) => one.id === id);
+  const pages = { report: `api/releases/${id}/report`, impact: `api/releases/${id}/impact?format=html` };
   return html`<header class="head"><div class="grow"><p class="over-title muted">Understand</p><h1 class="name">${recording.name}</h1>
       <p class="muted">${release.name} · ${release.method}</p></div>
       ${recording.releases.length > 1 && html`<label class="row muted">Release<select value=${id} onChange=${(event) => { location.hash = link("understand", event.target.value); }}>
         ${recording.releases.map((one) => html`<option value=${one.id}>${one.name}</option>`)}</select></label>`}
-      <button type="button" onClick=${() => print()}>Print</button></header>
+      ${pages[tab] ? html`<a class="button" href=${pages[tab]} target="_blank" rel="noopener">Open, to print as PDF</a>` : html`<button type="button" onClick=${() => print()}>Print</button>`}</header>
     <div class="tabs" role="tablist" aria-label="About this release">${TABS.map(([name, title]) => html`<button type="button" role="tab"
       aria-selected=${tab === name} aria-controls="panel" tabindex=${tab === name ? 0 : -1} onClick=${() => setTab(name)} onKeyDown=${(event) => turn(event, setTab, tab)}>${title}</button>`)}</div>
     <div id="panel" role="tabpanel" aria-label=${TABS.find(([name]) => name === tab)[1]} class="panel">
       ${tab === "card" && html`<${Card} release=${release} sound=${recording.kind === "sound"} />`}
       ${tab === "attacks" && html`<${Attacks} release=${release} session=${session} />`}
-      ${tab === "report" && html`<${Framed} title="The report" src=${`api/releases/${release.id}/report`} />`}
+      ${tab === "report" && html`<${Framed} title="The report" src=${pages.report} />`}
       ${tab === "budget" && html`<${Ledger} />`}
-      ${tab === "impact" && html`<${Impact} release=${release} />`}</div>`;
+      ${tab === "impact" && html`<${Impact} release=${release} page=${pages.impact} />`}</div>`;
 }
 
 function turn(event, setTab, tab) {
@@ -125,13 +126,11 @@ function Ledger() {
       ${each.history.map((one) => html`<tr>${COLUMNS.map((name) => html`<td class="number">${name === "date" ? day(one[name]) : one[name]}</td>`)}</tr>`)}</tbody></table>`}</section>`)}`;
 }
 
-function Impact({ release }) {
-  const place = `api/releases/${release.id}/impact?format=`;
+function Impact({ release, page }) {
   return html`<p>The part of a data-protection impact assessment that this release can answer by itself: what was done, what is promised, what was
     measured, what is left open for you.</p>
-    <div class="actions"><a class="button primary" href=${`${place}md`} download="impact.md"><${Icon} name="download" />Markdown</a>
-    <a class="button" href=${`${place}html`} target="_blank" rel="noopener">Open, to print as PDF</a></div>
-    <${Framed} title="The export for an impact assessment" src=${`${place}html`} />`;
+    <div class="actions"><a class="button primary" href=${`api/releases/${release.id}/impact?format=md`} download="impact.md"><${Icon} name="download" />Markdown</a></div>
+    <${Framed} title="The export for an impact assessment" src=${page} />`;
 }
 
 /** A page of the server's without scripts; it takes seconds to be made. */
