@@ -253,3 +253,29 @@ def test_somebody_followed_is_covered_by_the_whole_box_until_looked_at(file: Peo
     assert np.array_equal(at[0].mask, whole)
     assert np.array_equal(at[1].mask, followed.mask)
     assert at[0].mask.sum() > at[1].mask.sum()
+
+
+def test_frames_between_two_looks_count_as_seen_and_a_longer_gap_does_not(tmp_path: Path) -> None:
+    seen = "movenet+centernet"
+    evidence = [seen, *[BRIDGED] * 3, seen, *[BRIDGED] * 4, seen, HELD]
+    found = [People([person(0, 3, each)], number) for number, each in enumerate(evidence)]
+    file = PeopleFile.create(tmp_path / "gaps.db", found, width=64, height=48)
+    assert [(s.first, s.last, s.kind) for s in file.spans(looks_every=4)] == [
+        (0, 4, "seen"), (5, 8, BRIDGED), (9, 9, "seen"), (10, 10, HELD),
+    ]  # fmt: skip
+    assert len(file.spans()) == 6
+    assert file.spans([1]) == []
+
+
+def test_a_file_says_which_tracks_an_edit_changed(file: PeopleFile) -> None:
+    start = file.revision
+    assert file.changed_since(start) == set()
+    file.delete_box(2, 7)
+    file.leave_open(0, True)
+    assert file.changed_since(start) == {0, 7}
+    assert file.changed_since(start + 1) == {0}
+    now = file.revision
+    file.undo()
+    assert file.changed_since(now) == {0}
+    whole = file.spans()
+    assert [s for s in whole if s.track == 7] == file.spans([7])

@@ -17,10 +17,15 @@ import pytest
 _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-dev-shm-usage", "--hide-scrollbars", "--lang=en-GB", "--remote-debugging-pipe"),
+    *("--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe"),
 )
 _PATIENCE = 180.0  # a hanging page ends a test after minutes; no verdict depends on it
-CONTROL = 2
+ALT, CONTROL, SHIFT = 1, 2, 8
+_PRESSED = {
+    "Tab": (9, None),
+    "Enter": (13, "\r"),
+    " ": (32, " "),
+}  # what the browser itself acts on
 
 
 def chromium() -> str:
@@ -33,10 +38,13 @@ def chromium() -> str:
 class Browser:
     """One window. Whatever its console complains about is kept in ``complaints``."""
 
-    def __init__(self, profile: Path, width: int = 1280, height: int = 800) -> None:
+    def __init__(
+        self, profile: Path, width: int = 1280, height: int = 800, language: str = "en-GB"
+    ) -> None:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        command = [chromium(), *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        flags = (*_FLAGS, f"--lang={language}", f"--accept-lang={language}")
+        command = [chromium(), *flags, f"--user-data-dir={profile}", "about:blank"]
         # Chromium listens on descriptor 3 and answers on 4; bash puts the pipes there.
         redirect = f'exec "$@" 3<&{to_read} 4>&{to_write}'
         self._process = subprocess.Popen(
@@ -123,8 +131,13 @@ class Browser:
         raise AssertionError(f"never came: {condition}\n{shown}\n{self.complaints}")
 
     def press(self, key: str, modifiers: int = 0) -> None:
+        code, text = _PRESSED.get(key, (0, None))
+        more = {} if text is None else {"text": text}
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=modifiers)
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, modifiers=modifiers,
+                windowsVirtualKeyCode=code, **(more if kind == "keyDown" else {}),
+            )  # fmt: skip
 
     def type(self, text: str) -> None:
         self.call("Input.insertText", text=text)

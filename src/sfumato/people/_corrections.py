@@ -25,7 +25,7 @@ from sfumato.people._person import BRIDGED, BY_HAND, HELD, LEFT_OPEN, People, Pe
 from sfumato.people.track._status import DoubtfulSpan
 
 CARRIED = "carried"
-_ABOUT = "sfumato people 1"
+_ABOUT = "sfumato people 2"
 # of a track as a whole and of the recording, beside the rows of frames
 _OPEN, _LOOKED = -1, -2
 _COLUMNS = "frame, track, x0, y0, x1, y1, score, source, evidence, head, joints, mask, place, key, confirmed"
@@ -34,13 +34,14 @@ _ROW = """frame INTEGER, track INTEGER, x0 REAL, y0 REAL, x1 REAL, y1 REAL, scor
 _SCHEMA = f"""
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE person ({_ROW}, PRIMARY KEY (frame, track));
-CREATE INDEX by_track ON person (track, frame);
+CREATE INDEX by_track ON person (track, frame, evidence);
 CREATE TABLE blank (frame INTEGER PRIMARY KEY);
 CREATE TABLE doubt (first INTEGER, last INTEGER, reason TEXT, track INTEGER);
 CREATE TABLE edit (id INTEGER PRIMARY KEY, undone INTEGER);
 CREATE TABLE touched (edit INTEGER, frame INTEGER, track INTEGER, PRIMARY KEY (edit, frame, track));
 CREATE TABLE change (edit INTEGER, after INTEGER, {_ROW});
 CREATE INDEX by_edit ON change (edit, after);
+CREATE TABLE revised (revision INTEGER, track INTEGER);
 """
 
 
@@ -211,20 +212,43 @@ class PeopleFile:
                     waiting = found.fetchone()
                 yield People(here, number - first, number in blank)
 
-    def spans(self) -> list[TrackSpan]:
-        """Every track in spans of one kind: seen, bridged, held, by hand or left open."""
-        open_tracks, spans = set(self.open_tracks), list[TrackSpan]()
+    def spans(
+        self, tracks: Iterable[int] | None = None, *, looks_every: int = 1
+    ) -> list[TrackSpan]:
+        """Every track (or some) in spans of one kind: seen, bridged, held, by hand or left open.
+
+        Frames between two sightings that no detector was to look at (``looks_every``) count as seen.
+        """
+        some = "" if tracks is None else f"AND track IN ({', '.join(str(int(t)) for t in tracks)})"
+        open_tracks, kinds = set(self.open_tracks), dict[str, str]()
+        runs: list[list[Any]] = [[None, 0, -2, ""]] * 2
         with self._book() as book:
             for track, frame, evidence in book.execute(
-                "SELECT track, frame, evidence FROM person WHERE frame >= 0 ORDER BY track, frame"
+                f"SELECT track, frame, evidence FROM person WHERE frame >= 0 {some} ORDER BY track, frame"
             ):
-                kind = LEFT_OPEN if track in open_tracks else _kind(evidence)
-                before = spans[-1] if spans else None
-                if before and (before.track, before.last, before.kind) == (track, frame - 1, kind):
-                    spans[-1] = replace(before, last=frame)
+                kind = kinds.get(evidence) or kinds.setdefault(evidence, _kind(evidence))
+                if track in open_tracks:
+                    kind = LEFT_OPEN
+                before, gap = runs[-2:]
+                goes_on = gap[0] == track and gap[2] == frame - 1
+                if goes_on and gap[3] == kind:
+                    gap[2] = frame
+                    continue
+                short = gap[3] == BRIDGED and gap[2] - gap[1] + 1 < looks_every
+                if goes_on and short and before[0] == track and before[3] == kind == "seen":
+                    runs.pop()
+                    before[2] = frame
                 else:
-                    spans.append(TrackSpan(track, frame, frame, kind))
-        return spans
+                    runs.append([track, frame, frame, kind])
+        return [TrackSpan(*run) for run in runs[2:]]
+
+    def changed_since(self, revision: int) -> set[int]:
+        """The tracks that edits changed after that revision."""
+        with self._book() as book:
+            found = book.execute(
+                "SELECT DISTINCT track FROM revised WHERE revision > ?", (revision,)
+            )
+            return {track for (track,) in found}
 
     def doubts(self) -> list[DoubtfulSpan]:
         """What to look at: doubts of the search, and people carried from a click, until confirmed."""
@@ -315,21 +339,21 @@ class PeopleFile:
 
     def undo(self, *, revision: int | None = None) -> None:
         """Take the last edit back."""
-        with self._change(revision) as book:
+        with self._change(revision) as (book, tracks):
             edit = book.execute("SELECT MAX(id) FROM edit WHERE undone = 0").fetchone()[0]
             if edit is None:
                 raise SfumatoError("Expected an edit to undo, there is none.")
-            self._restore(book, edit, after=False)
+            tracks |= self._restore(book, edit, after=False)
 
     def redo(self, *, revision: int | None = None) -> None:
         """Do the edit again that was taken back last."""
-        with self._change(revision) as book:
+        with self._change(revision) as (book, tracks):
             edit = book.execute("SELECT MIN(id) FROM edit WHERE undone = 1").fetchone()[0]
             if edit is None:
                 raise SfumatoError("Expected an edit to do again, there is none.")
-            self._restore(book, edit, after=True)
+            tracks |= self._restore(book, edit, after=True)
 
-    def _restore(self, book: sqlite3.Connection, edit: int, *, after: bool) -> None:
+    def _restore(self, book: sqlite3.Connection, edit: int, *, after: bool) -> set[int]:
         book.execute(
             "DELETE FROM person WHERE (frame, track) IN "
             "(SELECT frame, track FROM touched WHERE edit = ?)",
@@ -341,6 +365,7 @@ class PeopleFile:
             (edit, after),
         )
         book.execute("UPDATE edit SET undone = ? WHERE id = ?", (not after, edit))
+        return {t for (t,) in book.execute("SELECT track FROM touched WHERE edit = ?", (edit,))}
 
     def _edit(
         self,
@@ -350,7 +375,8 @@ class PeopleFile:
     ) -> None:
         rows = [_packed(row) for row in new]
         places = [*((row[0], row[1]) for row in rows), *gone]
-        with self._change(revision) as book:
+        with self._change(revision) as (book, tracks):
+            tracks |= {track for _, track in places}
             for table in ("change", "touched"):  # what was undone cannot come back after a new edit
                 book.execute(
                     f"DELETE FROM {table} WHERE edit IN (SELECT id FROM edit WHERE undone = 1)"
@@ -373,7 +399,8 @@ class PeopleFile:
                 )
 
     @contextmanager
-    def _change(self, revision: int | None) -> Iterator[sqlite3.Connection]:
+    def _change(self, revision: int | None) -> Iterator[tuple[sqlite3.Connection, set[int]]]:
+        """One transaction on the newest state; the tracks that it changes are to be put into the set."""
         with self._book() as book:
             book.execute("BEGIN IMMEDIATE")
             now = int(book.execute("SELECT value FROM about WHERE name = 'revision'").fetchone()[0])
@@ -381,8 +408,10 @@ class PeopleFile:
                 raise StaleEditError(
                     "Expected an edit of the newest state, but it was changed meanwhile: look again."
                 )
-            yield book
+            tracks = set[int]()
+            yield book, tracks
             book.execute("UPDATE about SET value = ? WHERE name = 'revision'", (str(now + 1),))
+            book.executemany("INSERT INTO revised VALUES (?, ?)", [(now + 1, t) for t in tracks])
             book.execute("COMMIT")
 
     def _between(

@@ -44,7 +44,7 @@ def serve(
         app.leave()  # streams end by themselves, so that nothing has to be cut off
         end(*signal)
 
-    server.handle_exit = leave  # type: ignore[method-assign]
+    server.handle_exit = leave  # type: ignore[method-assign, assignment]
     server.run(sockets=[listening])
 
 

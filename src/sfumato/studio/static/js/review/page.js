@@ -69,6 +69,10 @@ function Editor({ recording: asked, session, route, reload }) {
   };
   const nudge = (dx, dy, edges) => chosen && !locked && box({ track: selected, box: dragged((people.draft || chosen).box, edges, dx, dy, picture) });
   const step = picture.width / 200;
+  const boxInTheMiddle = () => {
+    const [wide, high] = [picture.height / 8, picture.height / 4];
+    if (!player.waiting) box({ track: null, box: [(picture.width - wide) / 2, (picture.height - high) / 2, wide, high] });
+  };
   const removeBox = () => chosen && edit({ do: "deleteBox", frame, track: selected }, `The box of ${label(selected)} on this frame was deleted.`);
   const removeTrack = () => track && edit({ do: "deleteTrack", track: selected }, `${label(selected)} was deleted.`).then((answer) => answer && setSelected(null));
   const leaveOpen = () => track && edit({ do: "open", track: selected, open: !track.open }, track.open ? `${track.label} will be covered.` : `${track.label} is left open on purpose.`);
@@ -110,6 +114,7 @@ function Editor({ recording: asked, session, route, reload }) {
     { keys: ["n"], label: "Next doubt, the worst first", run: (event) => nextDoubt(event.shiftKey ? -1 : 1) },
     { keys: ["]", "ArrowDown"], label: "Next person on this frame", run: () => other(1) },
     { keys: ["[", "ArrowUp"], label: "Previous person on this frame", run: () => other(-1) },
+    { keys: ["b"], label: "Add a box in the middle, to be moved by keys", run: boxInTheMiddle, off: locked },
     { keys: ["Alt+ArrowLeft"], label: "Move the box (all arrows)", run: () => nudge(-step, 0) },
     { keys: ["Alt+ArrowRight"], run: () => nudge(step, 0) },
     { keys: ["Alt+ArrowUp"], run: () => nudge(0, -step) },
