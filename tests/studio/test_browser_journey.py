@@ -170,6 +170,8 @@ def settled(browser: Browser, shape: dict[str, Any], before: Any) -> None:
     browser.until(
         f"fetch('api/recordings/{shape['id']}/people').then(a => a.json()).then(p => p.revision !== {json.dumps(before)})"
     )
+    now = people(browser, shape)["revision"]
+    browser.until(f"document.querySelector('.picture').dataset.revision === '{now}'")
     browser.until("document.querySelector('.status').textContent !== 'Saving …'")
 
 

@@ -292,3 +292,28 @@ def test_previews_are_gone_when_the_studio_ends(root: Path, in_process: None) ->
         assert len(kept) == _tasks._PREVIEWS
         assert all(path.stat().st_mode & 0o077 == 0 for path in kept)
     assert not (root / ".sfumato-studio" / "previews").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + b"x" * 100])
+def test_people_that_cannot_be_read_hide_no_other_recording(
+    browser: Browser, root: Path, content: bytes
+) -> None:
+    place = root / ".sfumato-studio" / "people" / "walk.mp4.people.db"
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    place.write_bytes(content)
+    listed = {each["name"]: each["state"] for each in browser.get("/api/recordings")["recordings"]}
+    assert listed == {"walk.mp4": "new", "bed.mp4": "new", "face.png": "new"}
+    id = browser.recording("walk.mp4")["id"]
+    assert browser.client.get(f"/api/recordings/{id}/people").status_code == 400
+    asked = {
+        "recordings": [id],
+        "method": "silhouette",
+        "settings": {},
+    }  # whose corrections are lost
+    job = browser.client.post("/api/protect", json=asked, headers=browser.headers)
+    assert job.status_code == 400
+    headers = {**browser.headers, "content-type": "application/json"}
+    taken = browser.client.post(
+        f"/api/recordings/{id}/coco", content=json.dumps(coco()), headers=headers
+    )
+    assert taken.status_code == 200

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from starlette.testclient import TestClient, WebSocketDenialResponse
@@ -645,3 +650,38 @@ def test_the_link_is_opened_through_a_private_file(root: Path, tmp_path: Path) -
 def test_tokens_are_random(root: Path) -> None:
     links = {make_app(root, port=PORT, read_only=True).doorkeeper.link for _ in range(5)}
     assert len(links) == 5
+
+
+def test_the_terminal_shows_links_and_nothing_else(root: Path, tmp_path: Path) -> None:
+    """A real server: frames, errors, an event stream that is open at the end; no name, no path, no traceback."""
+    (root / "Jane Doe.mp4").write_bytes(b"no video at all")
+    command = [sys.executable, "-m", "sfumato", "studio", "--root", str(root), "--no-browser"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            link = urlsplit(re.findall(r"http\S+", process.stderr.readline())[0])
+            server = HTTPConnection("127.0.0.1", link.port)
+            server.request("GET", f"/?{link.query}")
+            answer = server.getresponse()
+            answer.read()
+            cookie = (answer.getheader("set-cookie") or "").partition(";")[0]
+            place = (answer.getheader("location") or "").rstrip("/")
+
+            def get(address: str) -> bytes:
+                server.request("GET", f"{place}{address}", headers={"cookie": cookie})
+                return server.getresponse().read()
+
+            for each in json.loads(get("/api/recordings"))["recordings"]:
+                for wanted in ("frames/0", "frames/999", "people", "coco"):
+                    get(f"/api/recordings/{each['id']}/{wanted}")
+            get("/api/nothing")
+            listening = HTTPConnection("127.0.0.1", link.port)
+            listening.request("GET", f"{place}/api/jobs/events", headers={"cookie": cookie})
+            listening.getresponse().read1()
+        finally:
+            process.terminate()
+        said = process.stderr.read()
+    assert "Traceback" not in said
+    assert "Error" not in said
+    for word in ("Jane", "walk", str(root), place.strip("/")):
+        assert word not in said

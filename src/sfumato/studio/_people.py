@@ -67,8 +67,7 @@ async def find(request: Request) -> Response:
     settings = members(
         asked["settings"] or {}, detector=(str, _NONE), every=(int, _NONE), onMiss=(str, _NONE)
     )
-    file = studio.people.file(entry)
-    if file is not None and file.edits[0] and not asked["again"]:
+    if not asked["again"] and await in_thread(studio.people.has_edits, entry):
         raise SfumatoError(
             "Expected a recording without corrections, got one with some: a new search would lose them."
         )

@@ -51,6 +51,12 @@ class PeopleRoom:
         path = people_path(self._library, entry.name)
         return PeopleFile(path) if path.is_file() else None
 
+    def has_edits(self, entry: LibraryEntry) -> bool:
+        """Whether a new search would lose corrections; one that cannot be read has none left."""
+        with suppress(SfumatoError):
+            return PeopleFile(people_path(self._library, entry.name)).edits[0] > 0
+        return False
+
     def found(self, entry: LibraryEntry) -> PeopleFile:
         file = self.file(entry)
         if file is None:
@@ -62,9 +68,10 @@ class PeopleRoom:
     def standing(self, entry: LibraryEntry) -> dict[str, Any]:
         """How far a recording is, for the library."""
         path = people_path(self._library, entry.name)
-        if not path.is_file():
+        try:
+            file = PeopleFile(path)
+        except SfumatoError:  # none yet, or one that cannot be read: to be searched (again)
             return {"state": "new", "doubts": 0, "openTracks": 0}
-        file = PeopleFile(path)
         key = entry.name, path.stat().st_ino, file.revision
         if key not in self._standings:
             doubts = len(protect.ranked(file.doubts()))

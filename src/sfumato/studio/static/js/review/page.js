@@ -150,7 +150,7 @@ function Editor({ recording: asked, session, route, reload }) {
       <a class="button primary" href=${link("protect", recording.id)}>Protect</a></header>
     <div class="stage" ref=${stage}>
       <${Picture} picture=${picture} image=${player.image} people=${here} draft=${people.draft?.frame === frame ? people.draft : null} selected=${selected} label=${label}
-        busy=${busy} view=${view} setView=${setView} onSelect=${setSelected} onClick=${click} onBox=${box} setDraft=${(draft) => people.setDraft(draft && { ...draft, frame })} shownFrame=${player.waiting ? "" : frame}
+        busy=${busy} view=${view} setView=${setView} onSelect=${setSelected} onClick=${click} onBox=${box} setDraft=${(draft) => people.setDraft(draft && { ...draft, frame })} shownFrame=${player.waiting ? "" : frame} revision=${people.revisionAt(frame)}
         readOnly=${locked || player.waiting} describe=${`Frame ${frame}: ${plural(here.length, "person", "people")} known here`} />
       ${player.error && html`<div class="over"><${Problem} error=${player.error} retry=${() => seek(frame)} /></div>`}
       ${!people.ready && !player.error && html`<${NotYet} recording=${recording} people=${people} readOnly=${session.readOnly} />`}
