@@ -17,7 +17,7 @@ import pytest
 _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe"),
+    *("--disable-dev-shm-usage", "--hide-scrollbars", "--lang=en-GB", "--remote-debugging-pipe"),
 )
 _PATIENCE = 180.0  # a hanging page ends a test after minutes; no verdict depends on it
 ALT, CONTROL, SHIFT = 1, 2, 8
@@ -38,13 +38,10 @@ def chromium() -> str:
 class Browser:
     """One window. Whatever its console complains about is kept in ``complaints``."""
 
-    def __init__(
-        self, profile: Path, width: int = 1280, height: int = 800, language: str = "en-GB"
-    ) -> None:
+    def __init__(self, profile: Path, width: int = 1280, height: int = 800) -> None:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        flags = (*_FLAGS, f"--lang={language}", f"--accept-lang={language}")
-        command = [chromium(), *flags, f"--user-data-dir={profile}", "about:blank"]
+        command = [chromium(), *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
         # Chromium listens on descriptor 3 and answers on 4; bash puts the pipes there.
         redirect = f'exec "$@" 3<&{to_read} 4>&{to_write}'
         self._process = subprocess.Popen(

@@ -24,6 +24,7 @@ export function Train({ session }) {
       <aside><h2>Training files</h2><ul class="plain">${configs.map((config) => html`<li class="row" key=${config.id}><span class="grow name" title=${config.name}>${config.name}
         ${config.words && html`<small class="muted block">${config.words}</small>`}${config.problem && html`<small class="bad block">${config.problem}</small>`}</span>
         <button type="button" class="small" disabled=${session.readOnly || Boolean(config.problem)} onClick=${() => start(config)}>Start</button></li>`)}</ul>
+      <p class="muted">One training a file. To choose among many, <code>sfumato tune</code> on the command line counts what the choice costs.</p>
       ${jobs.length > 1 && html`<h2>Runs</h2><ul class="plain">${jobs.map((each) => html`<li key=${each.id}><button type="button" class="pick row" aria-pressed=${each === job}
         onClick=${() => setChosen(each.id)}><span class="grow name">${each.title}</span><small class="muted">${each.state}</small></button></li>`)}</ul>`}</aside></div>`;
 }

@@ -119,7 +119,7 @@ function Ledger() {
   if (!ledger.data) return ledger.error ? html`<${Problem} error=${ledger.error} retry=${ledger.reload} />` : html`<${Loading} what="Reading the ledger …" />`;
   if (!ledger.data.length)
     return html`<${Empty} icon="understand" title="No budget is kept here"><p>A budget adds up what all releases of the same people reveal together.
-      <code>sfumato ledger create films --ledger book.db --epsilon 8 --delta 1e-5</code> begins one in this folder.</p><//>`;
+      <code>sfumato ledger create films --owner lab --epsilon 8 --delta 1e-5 --unit record --relation replace --ledger book.db</code> begins one in this folder.</p><//>`;
   return html`${ledger.data.map((each) => html`<section key=${each.dataset}><${Budgets} ledger=${[each]} />
     ${each.sentences.map((one) => html`<p>${one}</p>`)}
     ${each.history.length > 0 && html`<table class="rows"><thead><tr>${COLUMNS.map((name) => html`<th>${name}</th>`)}</tr></thead><tbody>
