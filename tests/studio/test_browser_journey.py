@@ -273,7 +273,7 @@ def tab_to(browser: Browser, wanted: str) -> None:
             "(e => [e.matches("
             + json.dumps(wanted)
             + "), parseFloat(getComputedStyle(e).outlineWidth)"
-            " * (getComputedStyle(e).outlineStyle !== 'none')])(document.activeElement)"
+            " * (getComputedStyle(e).outlineStyle !== 'none') || e === document.body])(document.activeElement)"
         )
         assert outline > 0, browser.evaluate("document.activeElement.outerHTML.slice(0, 200)")
         if here:

@@ -75,9 +75,8 @@ class PeopleRoom:
         key = entry.name, path.stat().st_ino, file.revision
         if key not in self._standings:
             doubts = len(protect.ranked(file.doubts()))
-            reviewed = file.looked_at or (file.edits[0] > 0 and not doubts)
             self._standings[key] = {
-                "state": "reviewed" if reviewed else "found",
+                "state": "reviewed" if file.looked_at else "found",
                 "doubts": doubts,
                 "openTracks": len(file.open_tracks),
             }

@@ -34,7 +34,8 @@ function Editor({ recording: asked, session, route, reload }) {
   const player = usePlayer(recording, widest.current, Number(route.query.get("frame")));
   const { frame, seek } = player;
   const people = usePeople(recording, frame);
-  const here = people.ready && !player.waiting ? people.at(frame) : []; // never on the picture of another frame
+  // never on the picture of another frame; what the lane says of it holds for the box
+  const here = people.ready && !player.waiting ? people.at(frame).map((each) => ({ ...each, kind: kindAt(people.tracks, each.track, frame) || each.kind })) : [];
   const chosen = here.find((each) => each.track === selected);
   const track = people.tracks.find((each) => each.id === selected);
   const label = (id) => people.tracks.find((each) => each.id === id)?.label ?? "new";
@@ -172,6 +173,10 @@ function Editor({ recording: asked, session, route, reload }) {
         <${Tool} icon="plus" label="Zoom into the timeline" keys="+" onClick=${() => setPart(zoomed(part, 0.6, frame, recording.frames))} /></span></div>
     <${Timeline} tracks=${people.tracks} doubts=${people.doubts} frames=${recording.frames} rate=${recording.rate || 25} frame=${frame}
       part=${part} setPart=${setPart} seek=${(n) => { player.pause(); seek(n); }} selected=${selected} onSelect=${setSelected} /></div>`;
+}
+
+function kindAt(tracks, id, frame) {
+  return tracks.find((each) => each.id === id)?.spans.find((span) => span.from <= frame && frame <= span.to)?.kind;
 }
 
 function NotYet({ recording, people, readOnly }) {
