@@ -53,7 +53,8 @@ function Card({ recording, chosen, choose, ...rest }) {
     <p class="muted number">${facts(recording)}</p>
     ${recording.problem && html`<p class="bad">${recording.problem}</p>`}
     ${release && html`<p class=${release.terms ? "promise good" : "promise muted"} title=${release.terms || release.guarantee}>
-      ${release.terms && html`<${Icon} name="protect" />`}<span class="clip">${release.method}: ${release.terms || release.guarantee}</span></p>`}
+      ${release.terms && html`<${Icon} name="protect" />`}<span class="clip">${release.method}: ${release.terms || "no guarantee"}</span></p>
+      ${release.reviewed && html`<p class="muted clip" title=${release.reviewed.words}>somebody left on ${count(release.reviewed.misses)} of ${count(release.reviewed.looked)} frames (${release.reviewed.who})</p>`}`}
     <div class="row spread"><${State} state=${recording.state} /><${Next} recording=${recording} ...${rest} /></div></div></li>`;
 }
 
@@ -73,7 +74,7 @@ function Rows({ shown, chosen, choose, working, find, readOnly }) {
 export function Budgets({ ledger }) {
   return html`${ledger.map((each) => html`<section class="budget" key=${`${each.id} ${each.dataset}`}>
     <div class="row"><b class="grow name">${each.dataset}</b><span class="number">${percent(1 - each.share)} left</span></div>
-    <${Meter} share=${each.share} label=${`${each.dataset}: ${percent(each.share)} of the budget is spent`}
+    <${Meter} share=${1 - each.share} label=${`${each.dataset}: ${percent(1 - each.share)} of the budget is left`}
       tone=${each.share > 0.9 ? "bad" : each.share > 0.7 ? "warn" : ""} />
     <p class="muted">${each.terms}</p></section>`)}`;
 }
