@@ -170,12 +170,14 @@ class PeopleFile:
             )
             return [self._row(each) for each in found]
 
-    def of_track(self, track: int) -> list[PersonRow]:
-        """One track, frame by frame."""
+    def of_track(self, track: int, *, only_keys: bool = False, most: int = -1) -> list[PersonRow]:
+        """One track, frame by frame; or its drawn boxes only, or the first few."""
+        some = "AND key = 1" if only_keys else ""
         with self._book() as book:
             found = book.execute(
-                f"SELECT {_COLUMNS} FROM person WHERE track = ? AND frame >= 0 ORDER BY frame",
-                (track,),
+                f"SELECT {_COLUMNS} FROM person WHERE track = ? AND frame >= 0 {some} "
+                "ORDER BY frame LIMIT ?",
+                (track, most),
             )
             return [self._row(each) for each in found]
 
@@ -294,9 +296,9 @@ class PeopleFile:
         inside = box.clip(self.width, self.height)
         if inside.width < 1 or inside.height < 1:
             raise SfumatoError("Expected a box of at least a pixel inside the picture, got less.")
-        if track is not None and not self.of_track(track):
+        if track is not None and not self.of_track(track, most=1):
             raise SfumatoError("Expected a track of this recording, got an unknown one.")
-        keys = {row.frame: row.person.box for row in self.of_track(whose) if row.key}
+        keys = {row.frame: row.person.box for row in self.of_track(whose, only_keys=True)}
         before = max((number for number in keys if number < frame), default=None)
         after = min((number for number in keys if number > frame), default=None)
         new = [self._drawn(frame, whose, inside, key=True)]
@@ -323,7 +325,7 @@ class PeopleFile:
 
     def leave_open(self, track: int, left: bool, *, revision: int | None = None) -> None:
         """Leave somebody open on purpose, or cover them again."""
-        if not self.of_track(track):
+        if not self.of_track(track, most=1):
             raise SfumatoError("Expected a track of this recording, got an unknown one.")
         note = self._note(_OPEN, track)
         self._edit([note] if left else [], [] if left else [(_OPEN, track)], revision)
