@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mutants import _accounting, _finding, _releases, _reviewing, _training, _voices
+from mutants import _accounting, _finding, _releases, _reviewing, _studio, _training, _voices
 from mutants._mutant import Mutant, PatchError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,6 +35,7 @@ ALL: tuple[Mutant, ...] = tuple(
             *_accounting.MUTANTS,
             *_finding.MUTANTS,
             *_reviewing.MUTANTS,
+            *_studio.MUTANTS,
         ),
         key=lambda mutant: (int(mutant.number.rstrip("abcde")), mutant.number),
     )

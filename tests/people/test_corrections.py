@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -234,3 +235,47 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     wrong.write_bytes(b"not a database, but long enough to be looked at" * 40)
     with pytest.raises(SfumatoError):
         PeopleFile(wrong)
+
+
+def test_somebody_followed_is_covered_by_the_whole_box_until_looked_at(file: PeopleFile) -> None:
+    """A mask that was carried along may lack a foot; who looked and confirmed it has seen that."""
+    cut = np.ones((4, 6), bool)
+    followed = replace(person(9, 20, CARRIED), cut=cut, window=(slice(2, 6), slice(18, 24)))
+    file.add([PersonRow(2, followed), PersonRow(3, followed, confirmed=True)])
+    at = {
+        people.number: next(one for one in people if one.track == 9) for people in file.people(2, 3)
+    }
+    box = followed.box
+    whole = np.zeros(followed.shape, bool)
+    whole[
+        min(2, int(box.y0)) : max(6, int(box.y1)), min(18, int(box.x0)) : max(24, int(box.x1))
+    ] = True
+    assert np.array_equal(at[0].mask, whole)
+    assert np.array_equal(at[1].mask, followed.mask)
+    assert at[0].mask.sum() > at[1].mask.sum()
+
+
+def test_frames_between_two_looks_count_as_seen_and_a_longer_gap_does_not(tmp_path: Path) -> None:
+    seen = "movenet+centernet"
+    evidence = [seen, *[BRIDGED] * 3, seen, *[BRIDGED] * 4, seen, HELD]
+    found = [People([person(0, 3, each)], number) for number, each in enumerate(evidence)]
+    file = PeopleFile.create(tmp_path / "gaps.db", found, width=64, height=48)
+    assert [(s.first, s.last, s.kind) for s in file.spans(looks_every=4)] == [
+        (0, 4, "seen"), (5, 8, BRIDGED), (9, 9, "seen"), (10, 10, HELD),
+    ]  # fmt: skip
+    assert len(file.spans()) == 6
+    assert file.spans([1]) == []
+
+
+def test_a_file_says_which_tracks_an_edit_changed(file: PeopleFile) -> None:
+    start = file.revision
+    assert file.changed_since(start) == set()
+    file.delete_box(2, 7)
+    file.leave_open(0, True)
+    assert file.changed_since(start) == {0, 7}
+    assert file.changed_since(start + 1) == {0}
+    now = file.revision
+    file.undo()
+    assert file.changed_since(now) == {0}
+    whole = file.spans()
+    assert [s for s in whole if s.track == 7] == file.spans([7])

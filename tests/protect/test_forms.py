@@ -27,19 +27,19 @@ def test_no_form_offers_a_file_a_command_or_an_object(name: str) -> None:
     }
     assert not set(offered) & {*never, "seed", "leave_open", "cover", "public_mask"}
     text = str(offered)
-    for word in ("path", "$ref", "'object'", "'text'"):
+    for word in ("path", "$ref", "'object'", "'description': 'text'"):
         assert word not in text, (name, word)
 
 
 def test_a_form_offers_what_the_method_takes() -> None:
     form = protect.form_schema("dprp")
-    assert set(form["required"]) == {"epsilon", "delta", "unit"} - {"delta"} | (
-        {"delta"} if "delta" in form["required"] else set()
-    )
+    assert form["required"] == ["epsilon"]  # the rest has the defaults of the command line
+    shown = {name: form["properties"][name]["default"] for name in ("delta", "unit")}
+    assert protect.with_defaults("dprp", {})[0] == shown
     assert form["properties"]["epsilon"]["maximum"] == 1e6
     assert form["properties"]["basis"]["enum"] == ["dct", "srht", "gaussian"]
     assert protect.form_schema("silhouette")["properties"]["region"]["enum"] == [
-        None, "faces", "people", "background",
+        None, "faces", "people", "background", "text",
     ]  # fmt: skip
 
 

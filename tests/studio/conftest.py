@@ -51,6 +51,6 @@ def visitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def stranger(visitor: Browser) -> TestClient:
-    """Somebody who can reach the port and does not have the link."""
+    """Somebody who can reach the port, even knows the place, and does not have the link."""
     # no lifespan of its own: the studio is the visitor's
-    return TestClient(visitor.app, base_url=BASE)
+    return TestClient(visitor.app, base_url=f"{BASE}{visitor.app.doorkeeper.place}")

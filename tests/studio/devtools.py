@@ -20,7 +20,12 @@ _FLAGS = (
     *("--disable-dev-shm-usage", "--hide-scrollbars", "--lang=en-GB", "--remote-debugging-pipe"),
 )
 _PATIENCE = 180.0  # a hanging page ends a test after minutes; no verdict depends on it
-CONTROL = 2
+ALT, CONTROL, SHIFT = 1, 2, 8
+_PRESSED = {
+    "Tab": (9, None),
+    "Enter": (13, "\r"),
+    " ": (32, " "),
+}  # what the browser itself acts on
 
 
 def chromium() -> str:
@@ -123,8 +128,13 @@ class Browser:
         raise AssertionError(f"never came: {condition}\n{shown}\n{self.complaints}")
 
     def press(self, key: str, modifiers: int = 0) -> None:
+        code, text = _PRESSED.get(key, (0, None))
+        more = {} if text is None else {"text": text}
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=modifiers)
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, modifiers=modifiers,
+                windowsVirtualKeyCode=code, **(more if kind == "keyDown" else {}),
+            )  # fmt: skip
 
     def type(self, text: str) -> None:
         self.call("Input.insertText", text=text)

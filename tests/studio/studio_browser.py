@@ -86,6 +86,7 @@ class Browser:
         self.studio = app._app.state.studio
         opened = client.get(app.doorkeeper.link, follow_redirects=False)
         assert opened.status_code == 303
+        client.base_url = f"{BASE}{app.doorkeeper.place}"  # type: ignore[assignment]
         self.csrf = self.get("/api/session")["csrf"]
 
     @property

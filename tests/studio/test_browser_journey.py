@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
-from devtools import CONTROL, Browser, chromium
+from devtools import ALT, CONTROL, Browser, chromium
 
 from sfumato import stage
 from sfumato.media import Image, open_video
@@ -60,25 +62,47 @@ def first_frames(source: Path) -> list[Image]:
         return [np.ascontiguousarray(frame.image[::2, ::2]) for frame in islice(video, FRAMES)]
 
 
+class StudioProcess:
+    """A studio as a user starts it, and the links that it prints."""
+
+    def __init__(self, root: Path) -> None:
+        command = [sys.executable, "-m", "sfumato", "studio", "--root", str(root), "--no-browser"]
+        self.process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
+        assert self.process.stderr is not None
+        self._lines = iter(self.process.stderr.readline, "")
+
+    def another_link(self) -> str:
+        return next(found[0] for line in self._lines if (found := re.search(r"http\S+", line)))
+
+
 @pytest.fixture(scope="module")
-def studio(root: Path) -> Iterator[str]:
-    """The address that a studio on the folder printed."""
+def studio_process(root: Path) -> Iterator[StudioProcess]:
     chromium()
-    command = [sys.executable, "-m", "sfumato", "studio", "--root", str(root), "--no-browser"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        assert process.stderr is not None
-        try:
-            lines = iter(process.stderr.readline, b"")
-            yield next(
-                found[0] for line in lines if (found := re.search(r"http\S+", line.decode()))
-            )
-        finally:
-            process.terminate()
+    started = StudioProcess(root)
+    try:
+        yield started
+    finally:
+        started.process.terminate()
+        started.process.wait()
+        started.process.stderr.close()  # type: ignore[union-attr]
 
 
 @pytest.fixture(scope="module")
-def browser(studio: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    opened = Browser(tmp_path_factory.mktemp("profile"))
+def studio(studio_process: StudioProcess) -> str:
+    """The address that a studio on the folder printed."""
+    return studio_process.another_link()
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("profile")
+
+
+@pytest.fixture(scope="module")
+def browser(studio: str, profile: Path) -> Iterator[Browser]:
+    opened = Browser(profile)
     try:
         opened.go(studio)
         opened.until("document.querySelector('.card')")
@@ -97,7 +121,7 @@ def ask(browser: Browser, address: str) -> Any:
 
 
 def recording(browser: Browser, name: str) -> dict[str, Any]:
-    known = ask(browser, "/api/recordings")["recordings"]
+    known = ask(browser, "api/recordings")["recordings"]
     found: dict[str, Any] = next(each for each in known if each["name"] == name)
     return found
 
@@ -137,15 +161,17 @@ def drag_box(
 
 
 def people(browser: Browser, shape: dict[str, Any]) -> dict[str, Any]:
-    known: dict[str, Any] = ask(browser, f"/api/recordings/{shape['id']}/people")
+    known: dict[str, Any] = ask(browser, f"api/recordings/{shape['id']}/people")
     return known
 
 
 def settled(browser: Browser, shape: dict[str, Any], before: Any) -> None:
     """The edit has arrived, and the page knows."""
     browser.until(
-        f"fetch('/api/recordings/{shape['id']}/people').then(a => a.json()).then(p => p.revision !== {json.dumps(before)})"
+        f"fetch('api/recordings/{shape['id']}/people').then(a => a.json()).then(p => p.revision !== {json.dumps(before)})"
     )
+    now = people(browser, shape)["revision"]
+    browser.until(f"document.querySelector('.picture').dataset.revision === '{now}'")
     browser.until("document.querySelector('.status').textContent !== 'Saving …'")
 
 
@@ -176,7 +202,7 @@ def test_two_clips_are_found_corrected_protected_signed_off_and_verified(
     drag_box(browser, (62, 2), (82, 32), clip)  # the same person, drawn again on a later frame
     show_frame(browser, 3)
     drag_box(browser, (57, 17), (42, 17), clip)  # and dragged in between
-    boxes = ask(browser, f"/api/recordings/{clip['id']}/people/boxes?from=0&to=5")["frames"]
+    boxes = ask(browser, f"api/recordings/{clip['id']}/people/boxes?from=0&to=5")["frames"]
     mine = {int(n): b["box"] for n, all_ in boxes.items() for b in all_ if b["track"] == made}
     assert mine[0] == pytest.approx([2, 2, 20, 30], abs=1)
     assert mine[3] == pytest.approx([32, 2, 20, 30], abs=1.5)
@@ -191,7 +217,7 @@ def test_two_clips_are_found_corrected_protected_signed_off_and_verified(
     assert people(browser, clip)["tracks"] == before["tracks"]
 
     corrected = tmp_path / "boxes.json"
-    corrected.write_text(json.dumps(ask(browser, f"/api/recordings/{clip['id']}/coco")))
+    corrected.write_text(json.dumps(ask(browser, f"api/recordings/{clip['id']}/coco")))
 
     open_page(browser, "protect", clip["id"])
     browser.click(".promise-panel .primary")
@@ -239,6 +265,176 @@ def test_two_clips_are_found_corrected_protected_signed_off_and_verified(
     assert browser.complaints == []
 
 
+def tab_to(browser: Browser, wanted: str) -> None:
+    """Press Tab until the element has the focus; every stop on the way must show that it has it."""
+    for _ in range(120):
+        browser.press("Tab")
+        here, outline = browser.evaluate(
+            "(e => [e.matches("
+            + json.dumps(wanted)
+            + "), parseFloat(getComputedStyle(e).outlineWidth)"
+            " * (getComputedStyle(e).outlineStyle !== 'none') || e === document.body])(document.activeElement)"
+        )
+        assert outline > 0, browser.evaluate("document.activeElement.outerHTML.slice(0, 200)")
+        if here:
+            return
+    raise AssertionError(f"no way by Tab to {wanted}")
+
+
+def test_the_whole_way_goes_by_keys_alone(browser: Browser) -> None:
+    """No mouse: from the library through a correction to a release that is signed off."""
+    browser.evaluate("location.hash = '#/library'")
+    browser.until(card(HOSTILE))
+    browser.evaluate("document.activeElement.blur()")
+    opened = recording(browser, HOSTILE)
+    tab_to(browser, f"a[href='#/review/{opened['id']}']")
+    browser.press("Enter")
+    browser.until("document.querySelector('.page.review .picture')?.dataset.frame === '0'")
+    browser.until("document.querySelector('.transport').textContent.includes('doubt')")
+    clip = recording(browser, HOSTILE)
+    before = people(browser, clip)
+    browser.press("b")
+    settled(browser, clip, before["revision"])
+    (made,) = {t["id"] for t in people(browser, clip)["tracks"]} - {
+        t["id"] for t in before["tracks"]
+    }
+    browser.until("document.querySelector('.lane[aria-pressed=true]')")
+    now = people(browser, clip)["revision"]
+    browser.press("ArrowLeft", ALT)
+    settled(browser, clip, now)
+    boxes = ask(browser, f"api/recordings/{clip['id']}/people/boxes?from=0&to=0")["frames"]["0"]
+    (box,) = [each["box"] for each in boxes if each["track"] == made]
+    assert box[0] + box[2] / 2 == pytest.approx(clip["width"] / 2 - clip["width"] / 200, abs=0.5)
+    now = people(browser, clip)["revision"]
+    browser.press("r")
+    settled(browser, clip, now)
+    assert people(browser, clip)["reviewed"]
+    browser.press("3")
+    browser.until("document.querySelector('.page.protect .promise-panel .primary:not([disabled])')")
+    browser.press("Enter", CONTROL)
+    browser.until("document.querySelector('.outcome .notice.good a')")
+    tab_to(browser, ".outcome .notice.good a")
+    browser.press("Enter")
+    browser.until("document.querySelector('.page.signoff .sheet .primary')")
+    tab_to(browser, ".sheet .primary")
+    browser.press("Enter")
+    browser.until("document.querySelectorAll('.strip button').length > 0")
+    for _ in range(browser.evaluate("document.querySelectorAll('.strip button').length")):
+        browser.press("n")
+    tab_to(browser, ".verdict input")
+    browser.type("Jane Doe")
+    browser.press("Enter")
+    browser.until("document.querySelector('.result')")
+    browser.press("5")
+    browser.until("document.querySelector('.page.understand .prose')")
+    tab_to(browser, "[role=tab]")
+    for name in ("Attacks", "Report", "Budget"):
+        browser.press("ArrowRight")
+        browser.until(
+            f"document.activeElement.textContent === '{name}' && document.activeElement.ariaSelected === 'true'"
+        )
+    assert "Jane Doe" in json.dumps(recording(browser, HOSTILE)["releases"])
+    assert browser.complaints == []
+
+
+def test_nothing_that_is_typed_becomes_a_page(browser: Browser) -> None:
+    """Names of methods, settings and people in every field that takes text, and a label that a file brings."""
+    evil = "<svg onload=hacked=1>"
+    clip = recording(browser, "waving.mp4")
+    open_page(browser, "protect", clip["id"])
+    browser.until("document.querySelector('.promise-panel .lead')")
+    browser.evaluate("document.querySelector('input[value=dprp]').click()")
+    browser.click("#set-epsilon")
+    browser.type("8")
+    browser.click("#set-unit")
+    browser.type(evil)
+    browser.until("document.querySelector('.lead.bad')")
+    open_page(browser, "library", "")
+    browser.click("#search")
+    browser.type(evil)
+    browser.until("document.querySelector('.page.library').textContent.includes('Nothing matches')")
+    assert browser.evaluate("typeof hacked") == "undefined"
+    assert browser.evaluate("document.querySelectorAll('[onload], img[src=x]').length") == 0
+    inline = "document.body.appendChild(Object.assign(document.createElement('script'), {textContent: 'hacked = 1'}))"
+    browser.evaluate(f"{inline}; 0")
+    assert browser.evaluate("typeof hacked") == "undefined"  # the policy, if a page ever let one in
+    browser.complaints.clear()  # which the browser complained about
+
+
+def test_another_server_of_this_machine_never_gets_the_cookie(
+    browser: Browser, studio: str
+) -> None:
+    """Browsers send cookies to every port of a host: another user's server must not be let in with ours."""
+    heard: list[str] = []
+
+    class Listens(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(str(self.headers.get("cookie")))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *said: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Listens)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    home = browser.evaluate("location.href")
+    try:
+        browser.go(f"http://127.0.0.1:{server.server_port}/lure")
+        browser.until("location.pathname === '/lure'")
+        browser.evaluate("fetch('/more').then(a => a.status)")
+    finally:
+        server.shutdown()
+        server.server_close()
+        browser.go(home)
+        browser.until("document.querySelector('.card')")
+    assert len(heard) >= 2
+    assert not any("sfumato" in each for each in heard)
+
+
+def test_the_browser_keeps_no_frame_of_an_original(browser: Browser, profile: Path) -> None:
+    clip = recording(browser, "waving.mp4")
+    address = f"api/recordings/{clip['id']}/frames/1"
+    browser.evaluate(
+        f"new Promise(done => {{ const i = new Image(); i.onload = done; i.src = {address!r}; }}).then(() => 0)"
+    )
+    sent = browser.evaluate(
+        f"fetch({address!r}).then(a => a.arrayBuffer()).then(b => Array.from(new Uint8Array(b)))"
+    )
+    slices = [bytes(sent[start : start + 48]) for start in (len(sent) // 3, len(sent) // 2)]
+    files = [path for path in profile.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    for path in files:
+        content = path.read_bytes()
+        assert not any(piece in content for piece in slices), path.name
+
+
+def test_numbers_and_times_follow_the_readers_language(browser: Browser) -> None:
+    words = (
+        "import(new URL('static/js/format.js', document.baseURI)).then(m => [m.count(12345),"
+        " m.percent(0.051, 1), m.bytes(1.5e6), m.day('2026-11-18T04:00:00Z')].map(s => s.replace(/\\s/g, ' ')))"
+    )
+    browser.call("Emulation.setLocaleOverride", locale="de-DE")
+    german = browser.evaluate(words)
+    browser.call("Emulation.setLocaleOverride", locale="en-GB")
+    english = browser.evaluate(words)
+    browser.call("Emulation.setLocaleOverride")
+    assert german[:3] == ["12.345", "5,1 %", "1,5 MB"]
+    assert english[:3] == ["12,345", "5.1%", "1.5 MB"]
+    assert german[3] != english[3]
+
+
+def test_whoever_wants_no_motion_gets_none(browser: Browser) -> None:
+    reduced = {"name": "prefers-reduced-motion", "value": "reduce"}
+    browser.call("Emulation.setEmulatedMedia", features=[reduced])
+    moving = browser.evaluate(
+        "[...document.querySelectorAll('*')].filter(e => parseFloat(getComputedStyle(e).transitionDuration) > 0"
+        " || getComputedStyle(e).animationName !== 'none').length"
+    )
+    browser.call("Emulation.setEmulatedMedia", features=[])
+    assert moving == 0
+
+
 CONTROLS = {
     "button",
     "link",
@@ -277,7 +473,7 @@ def test_a_dragged_box_stays_inside_the_picture_and_never_turns_inside_out(
     browser: Browser,
 ) -> None:
     moved, pulled, drawn = browser.evaluate(
-        "import('/static/js/review/canvas.js').then(({dragged}) => { const p = {width: 100, height: 80};"
+        "import(new URL('static/js/review/canvas.js', document.baseURI)).then(({dragged}) => { const p = {width: 100, height: 80};"
         " return [dragged([10, 10, 20, 20], null, 500, -500, p), dragged([10, 10, 20, 20], [1, 0, 0, 0], 50, 0, p),"
         " dragged([90, 70, 0, 0], [0, 0, 1, 1], -30, 40, p)]; })"
     )
@@ -290,7 +486,7 @@ def test_the_timeline_zooms_about_the_frame_and_stays_within_the_recording(
     browser: Browser,
 ) -> None:
     closer, away, after = browser.evaluate(
-        "import('/static/js/review/timeline.js').then(({zoomed, following}) => [zoomed({from: 0, to: 1000}, 0.5, 500, 1000),"
+        "import(new URL('static/js/review/timeline.js', document.baseURI)).then(({zoomed, following}) => [zoomed({from: 0, to: 1000}, 0.5, 500, 1000),"
         " zoomed({from: 0, to: 500}, 9, 100, 1000), following({from: 0, to: 100}, 990, 1000)])"
     )
     assert closer == {"from": 250, "to": 750}
@@ -310,7 +506,7 @@ def test_a_form_sends_what_was_typed_and_leaves_the_rest_to_the_method(browser: 
         },
     }
     names, said = browser.evaluate(
-        f"import('/static/js/protect/schema.js').then(m => {{ const list = m.fields({json.dumps(schema)});"
+        f"import(new URL('static/js/protect/schema.js', document.baseURI)).then(m => {{ const list = m.fields({json.dumps(schema)});"
         " return [list.map(f => [f.name, f.kind]), m.settings(list, {epsilon: '8', k: '20x20', unit: ''})]; })"
     )
     assert names == [["epsilon", "number"], ["basis", "choice"], ["k", "text"], ["unit", "text"]]

@@ -11,7 +11,7 @@ import pytest
 from studio_browser import FRAMES, HEIGHT, WIDTH, Browser, browsing, coco, write_clip
 
 from sfumato import protect
-from sfumato.media import open_video
+from sfumato.media import SoundWriter, open_video
 from sfumato.people import read_coco
 from sfumato.privacy import read_card, verify_output
 
@@ -219,9 +219,9 @@ def test_a_release_is_signed_off_by_whoever_looked(browser: Browser) -> None:
     assert card["verdict"]["agree"]
     assert browser.recording("walk.mp4")["releases"][0]["reviewed"]["who"] == "Jane Doe"
     assert browser.recording("walk.mp4")["state"] == "released"
-    assert browser.recording("walk.mp4")["thumbnail"].startswith(f"/api/releases/{id}/frames/")
+    assert browser.recording("walk.mp4")["thumbnail"].startswith(f"api/releases/{id}/frames/")
     made.write_bytes(made.read_bytes() + b"x")
-    assert not browser.post(f"/api/releases/{id}/verify")["agree"]
+    assert not browser.get(f"/api/releases/{id}/card")["verdict"]["agree"]
 
 
 def test_a_preview_shows_what_the_release_will(browser: Browser) -> None:
@@ -303,3 +303,75 @@ def test_whole_picture_methods_need_no_boxes(browser: Browser, name: str) -> Non
     asked = {"recordings": [id], "method": name, "settings": settings}
     job = browser.finished(browser.post("/api/protect", asked)["job"])
     assert job["state"] == "done", job
+
+
+def write_sound(path: Path) -> None:
+    times = np.arange(16_000) / 16_000
+    voice = sum(np.sin(2 * np.pi * 120 * k * times) / k for k in range(1, 9))
+    with SoundWriter(path, 16_000, 1) as writer:
+        writer.write(0.2 * voice[None])
+
+
+def test_a_sound_file_is_released_with_another_voice(browser: Browser, root: Path) -> None:
+    write_sound(root / "talk.wav")
+    talk = browser.recording("talk.wav")
+    assert (talk["kind"], talk["state"], talk["thumbnail"]) == ("sound", "new", None)
+    asked = {"recordings": [talk["id"]], "method": "voice", "settings": {"speakers": "one"}}
+    assert "voices" in browser.post("/api/promise", asked)["words"]
+    for wrong in ({"method": "silhouette"}, {"settings": {"seed": 1}}, {"audio": "keep"}):
+        assert browser.post("/api/promise", {**asked, **wrong})["refused"]
+    walk = browser.recording("walk.mp4")["id"]
+    assert browser.post("/api/promise", {**asked, "recordings": [walk]})["refused"]
+    browser.post("/api/promise", {**asked, "recordings": [walk, talk["id"]]}, 400)
+    job = browser.finished(browser.post("/api/protect", asked)["job"])
+    assert job["state"] == "done", job
+    assert job["recordings"] == [talk["id"]]
+    (release,) = job["result"]["releases"]
+    made = browser.studio.library.release(release).path
+    assert read_card(made).method == "voice"
+    assert made.read_bytes() != (root / "talk.wav").read_bytes()
+    heard = browser.client.get(f"/api/releases/{release}/sound")
+    assert heard.content == made.read_bytes()
+    assert heard.headers["cache-control"] == "no-store"
+    browser.post(f"/api/releases/{release}/review", {}, 400)
+    assert (
+        browser.client.get(f"/api/releases/{talk['id']}/sound").status_code == 404
+    )  # the original
+    many = "bytes=" + ",".join(f"{n}-{n}" for n in range(2000))
+    for given in ("bytes=a-b", "bytes=9-1", "bytes=-", "lines=1-2", "bytes=99999999-", many):
+        answer = browser.client.get(f"/api/releases/{release}/sound", headers={"range": given})
+        assert answer.status_code in (200, 206, 400, 416), given
+        assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_folder_of_both_is_taken_by_what_the_method_is_for(browser: Browser, root: Path) -> None:
+    write_sound(root / "ward" / "talk.wav")
+    (folder,) = [f for f in browser.get("/api/recordings")["folders"] if f["name"] == "ward"]
+    for method, ending in (("voice", ".wav"), ("edges", ".mp4")):
+        asked = {"folder": folder["id"], "method": method, "settings": {}}
+        job = browser.finished(browser.post("/api/protect", asked)["job"])
+        assert job["state"] == "done", job
+        assert job["folder"] == folder["id"]
+        (release,) = job["result"]["releases"]
+        assert browser.studio.library.release(release).path.suffix == ending
+
+
+@pytest.mark.parametrize("audio", ["drop", "anonymize", "keep"])
+def test_what_becomes_of_the_sound_is_said_and_checked(browser: Browser, audio: str) -> None:
+    id = browser.recording("walk.mp4")["id"]
+    asked = {"recordings": [id], "method": "edges", "settings": {}, "audio": audio}
+    words = browser.post("/api/promise", asked)["words"]
+    assert ("the sound" in words.lower()) == (audio != "drop"), words
+    wrong = {**asked, "audio": "/etc/passwd"}
+    assert "--audio" in browser.post("/api/promise", wrong)["refused"]
+    browser.post("/api/protect", wrong, 400)
+
+
+def test_only_somebody_who_says_so_has_reviewed_a_recording(browser: Browser) -> None:
+    id = with_people(browser)
+    edit(browser, id, do="deleteBox", frame=3, track=0)
+    assert browser.recording("walk.mp4")["state"] == "found"
+    edit(browser, id, do="review", done=True)
+    assert browser.recording("walk.mp4")["state"] == "reviewed"
+    browser.post(f"/api/recordings/{id}/undo")
+    assert browser.recording("walk.mp4")["state"] == "found"

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from starlette.testclient import TestClient
+from starlette.testclient import TestClient, WebSocketDenialResponse
 from studio_browser import BASE, PORT, Browser, browsing, coco, write_clip
 
 from sfumato.errors import SfumatoError
@@ -32,8 +37,8 @@ POSTS = {
     f"/api/jobs/{ID}/cancel": {},
     f"/api/jobs/{ID}/resume": {},
     f"/api/releases/{ID}/review": {},
+    f"/api/reviews/{ID}/answers": {"answers": {}},
     f"/api/reviews/{ID}": {"who": "x", "answers": {}},
-    f"/api/releases/{ID}/verify": {},
     f"/api/releases/{ID}/audit": {"kind": "leaks"},
     "/api/train": {"config": ID},
 }
@@ -42,7 +47,7 @@ GETS = [
     f"/api/recordings/{ID}/frames/0", f"/api/releases/{ID}/frames/0", f"/api/recordings/{ID}/people",
     f"/api/recordings/{ID}/people/boxes?from=0&to=1", f"/api/recordings/{ID}/coco", "/api/methods",
     f"/api/previews/{ID}", f"/api/previews/{ID}/frames/0", "/api/jobs", "/api/jobs/events",
-    f"/api/releases/{ID}/card", f"/api/releases/{ID}/report", f"/api/releases/{ID}/impact", "/api/ledger",
+    f"/api/releases/{ID}/card", f"/api/releases/{ID}/sound", f"/api/releases/{ID}/review", f"/api/releases/{ID}/report", f"/api/releases/{ID}/impact", "/api/ledger",
     "/api/trainings", "/nothing", "/api/nothing",
 ]  # fmt: skip
 WITH_ID = [address for address in (*GETS, *POSTS) if ID in address]
@@ -80,8 +85,13 @@ def test_nothing_is_done_without_the_link(stranger: TestClient, address: str) ->
 
 @pytest.mark.parametrize("token", ["", "x", "0" * 43, "%00", "é" * 43, "a&token=b"])
 def test_a_wrong_token_opens_nothing(stranger: TestClient, token: str) -> None:
-    refused(stranger.get(f"/?token={token}"), 403)
+    refused(stranger.get(f"{BASE}/?token={token}"), 403)
     assert not stranger.cookies
+
+
+def given_cookie(client: TestClient) -> str:
+    (cookie,) = client.cookies.jar
+    return f"{cookie.name}={cookie.value}"
 
 
 def test_the_link_opens_once_and_the_next_one_is_another(root: Path) -> None:
@@ -90,13 +100,14 @@ def test_the_link_opens_once_and_the_next_one_is_another(root: Path) -> None:
     with TestClient(app, base_url=BASE) as client:
         link = app.doorkeeper.link
         assert client.get(link, follow_redirects=False).status_code == 303
-        cookie = dict(client.cookies)
+        cookie = given_cookie(client)
         client.cookies.clear()
         refused(client.get(link, follow_redirects=False), 403)
         assert said == [app.doorkeeper.link]
         assert said[0] != link
-        client.cookies.update(cookie)
-        assert client.get("/api/session").status_code == 200  # the first browser stays in
+        place = app.doorkeeper.place
+        kept = client.get(f"{place}/api/session", headers={"cookie": cookie})
+        assert kept.status_code == 200  # the first browser stays in
 
 
 def test_the_cookie_is_for_this_site_alone_and_no_script_reads_it(root: Path) -> None:
@@ -106,7 +117,9 @@ def test_the_cookie_is_for_this_site_alone_and_no_script_reads_it(root: Path) ->
     cookie = given.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
-    assert given.headers["location"] == "/"
+    place = f"{app.doorkeeper.place}/"
+    assert given.headers["location"] == place
+    assert f"path={place.lower()};" in f"{cookie};"
     assert len(cookie.split("=")[1].split(";")[0]) >= 43
 
 
@@ -163,20 +176,29 @@ def test_the_csrf_word_of_one_session_is_not_that_of_another(root: Path) -> None
     with TestClient(app, base_url=BASE) as one, TestClient(app, base_url=BASE) as other:
         one.get(app.doorkeeper.link)
         other.get(app.doorkeeper.link)
-        words = [client.get("/api/session").json()["csrf"] for client in (one, other)]
+        place = app.doorkeeper.place
+        words = [client.get(f"{place}/api/session").json()["csrf"] for client in (one, other)]
         assert words[0] != words[1]
         headers = {"origin": BASE, "x-sfumato-csrf": words[1]}
-        refused(one.post("/api/promise", json=POSTS["/api/promise"], headers=headers), 403)
+        address = f"{place}/api/promise"
+        refused(one.post(address, json=POSTS["/api/promise"], headers=headers), 403)
 
 
 def test_read_only_does_nothing(root: Path) -> None:
     before = sorted(str(path) for path in root.rglob("*"))
     with browsing(root, read_only=True) as browser:
         for address, body in POSTS.items():
+            if address == "/api/promise":
+                continue  # a question
             answer = browser.client.post(address, json=body, headers=browser.headers)
             refused(answer, 403)
             assert "read only" in answer.json()["error"]
         id = browser.recording("walk.mp4")["id"]
+        asked = {"recordings": [id], "method": "edges"}
+        refused(browser.client.post("/api/promise", json=asked, headers={"origin": BASE}), 403)
+        assert browser.post("/api/promise", asked)["words"]
+        for address in ("/api/ledger", "/api/jobs", "/api/trainings", f"/api/recordings/{id}"):
+            browser.get(address)
         assert browser.get("/api/session")["readOnly"]
         assert browser.client.get(f"/api/recordings/{id}/frames/3").status_code == 200
         refused(browser.client.get(f"/api/recordings/{id}/coco"), 400)
@@ -209,6 +231,77 @@ def test_every_answer_bears_the_headers(visitor: Browser) -> None:
         assert headers["cross-origin-resource-policy"] == "same-origin"
         assert headers["referrer-policy"] == "no-referrer"
         assert "access-control-allow-origin" not in headers
+
+
+def test_every_route_is_tried_above(visitor: Browser) -> None:
+    """A route that is added later is refused to strangers and in read-only mode, too: it must be listed here."""
+    known = {(method, path) for method, path in _routes(visitor)}
+    listed = {("GET", _pattern(address)) for address in GETS} | {
+        ("POST", _pattern(address)) for address in POSTS
+    }
+    assert known - listed == set()
+
+
+def _routes(visitor: Browser) -> Iterator[tuple[str, str]]:
+    for route in visitor.app._app.routes:
+        for method in getattr(route, "methods", None) or ():
+            if method != "HEAD":
+                yield method, route.path.replace("{id}", "ID").replace("{number}", "0")
+
+
+def _pattern(address: str) -> str:
+    return address.partition("?")[0].replace(ID, "ID")
+
+
+def test_the_cookie_without_the_place_opens_nothing(visitor: Browser) -> None:
+    """Another server of this machine that got hold of the cookie does not know the place."""
+    cookie = given_cookie(visitor.client)
+    for address in (
+        "/",
+        "/api/recordings",
+        "/x/api/recordings",
+        "//api/recordings",
+        "/static/index.html",
+    ):
+        refused(visitor.client.get(f"{BASE}{address}", headers={"cookie": cookie}), 401)
+    page = visitor.client.get(f"{BASE}/", headers={"accept": "text/html"})
+    assert (page.status_code, page.headers["cache-control"]) == (401, "no-store")
+    assert visitor.app.doorkeeper.place not in page.text
+
+
+def test_a_cookie_that_another_port_set_throws_nobody_out(visitor: Browser) -> None:
+    name = f"sfumato-studio-{PORT}"
+    mine = given_cookie(visitor.client)
+    for cookies in (f"{name}=evil; {mine}", f"{mine}; {name}=evil", f"a=b; {name}=; {mine}"):
+        answer = visitor.client.get("/api/session", headers={"cookie": cookies})
+        assert answer.status_code == 200, cookies
+    refused(
+        visitor.client.get("/api/session", headers={"cookie": f"{name}=evil; {name}=worse"}), 401
+    )
+
+
+@pytest.mark.parametrize("header", ["x-forwarded-host", "x-host", "forwarded", "x-original-url"])
+def test_a_header_of_a_proxy_changes_nothing(visitor: Browser, header: str) -> None:
+    value = f"127.0.0.1:{PORT}"
+    refused(visitor.client.get("/api/session", headers={"host": "evil", header: value}), 421)
+    kept = visitor.client.get("/api/session", headers={header: "evil.example"})
+    assert kept.status_code == 200
+
+
+def test_two_hosts_are_no_host(visitor: Browser) -> None:
+    good = ("host", f"127.0.0.1:{PORT}")
+    for headers in ([good, ("host", "evil")], [("host", "evil"), good], [good, good]):
+        refused(visitor.client.get("/api/session", headers=headers), 421)
+
+
+@pytest.mark.parametrize("address", ["/", "/api/jobs/events", "/api/session"])
+def test_there_are_no_web_sockets(visitor: Browser, address: str) -> None:
+    with (
+        pytest.raises(WebSocketDenialResponse) as refusal,
+        visitor.client.websocket_connect(address, headers=visitor.headers),
+    ):
+        pass
+    assert refusal.value.status_code == 403
 
 
 # -- what can be named -------------------------------------------------------------------------
@@ -550,10 +643,45 @@ def test_the_link_is_opened_through_a_private_file(root: Path, tmp_path: Path) -
         assert (
             opened.status_code == 200
         )  # our own page goes on: a redirect would bear no strict cookie
-        assert "url=/" in opened.text
-        assert client.get("/api/session").status_code == 200
+        assert f"url={app.doorkeeper.place}/" in opened.text
+        assert client.get(f"{app.doorkeeper.place}/api/session").status_code == 200
 
 
 def test_tokens_are_random(root: Path) -> None:
     links = {make_app(root, port=PORT, read_only=True).doorkeeper.link for _ in range(5)}
     assert len(links) == 5
+
+
+def test_the_terminal_shows_links_and_nothing_else(root: Path, tmp_path: Path) -> None:
+    """A real server: frames, errors, an event stream that is open at the end; no name, no path, no traceback."""
+    (root / "Jane Doe.mp4").write_bytes(b"no video at all")
+    command = [sys.executable, "-m", "sfumato", "studio", "--root", str(root), "--no-browser"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            link = urlsplit(re.findall(r"http\S+", process.stderr.readline())[0])
+            server = HTTPConnection("127.0.0.1", link.port)
+            server.request("GET", f"/?{link.query}")
+            answer = server.getresponse()
+            answer.read()
+            cookie = (answer.getheader("set-cookie") or "").partition(";")[0]
+            place = (answer.getheader("location") or "").rstrip("/")
+
+            def get(address: str) -> bytes:
+                server.request("GET", f"{place}{address}", headers={"cookie": cookie})
+                return server.getresponse().read()
+
+            for each in json.loads(get("/api/recordings"))["recordings"]:
+                for wanted in ("frames/0", "frames/999", "people", "coco"):
+                    get(f"/api/recordings/{each['id']}/{wanted}")
+            get("/api/nothing")
+            listening = HTTPConnection("127.0.0.1", link.port)
+            listening.request("GET", f"{place}/api/jobs/events", headers={"cookie": cookie})
+            listening.getresponse().read1()
+        finally:
+            process.terminate()
+        said = process.stderr.read()
+    assert "Traceback" not in said
+    assert "Error" not in said
+    for word in ("Jane", "walk", str(root), place.strip("/")):
+        assert word not in said

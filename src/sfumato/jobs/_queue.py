@@ -51,19 +51,26 @@ class QueuedJob:
 class JobQueue:
     """``kinds`` says what function does each kind of work, ``package.module:function``, and in which lane.
 
-    Jobs of one lane run one after the other. ``folder`` is private to the owner.
+    Jobs of one lane run one after the other. ``folder`` is private to the owner. ``common`` goes to every job
+    beside its own arguments, and is not kept. Without ``resumes`` whatever was waiting is stopped instead.
     """
 
     def __init__(
-        self, folder: Path, kinds: Mapping[str, tuple[str, str]], *, start: bool = True
+        self,
+        folder: Path,
+        kinds: Mapping[str, tuple[str, str]],
+        *,
+        start: bool = True,
+        common: Mapping[str, Any] | None = None,
+        resumes: bool = True,
     ) -> None:
-        self._folder, self._kinds = folder, dict(kinds)
+        self._folder, self._kinds, self._common = folder, dict(kinds), dict(common or {})
         self._changed = threading.Condition()
         self._jobs: dict[str, QueuedJob] = {}
         self._workers: dict[str, Worker] = {}
         self._listeners: list[Callable[[QueuedJob], None]] = []
         self._closing = False
-        self._load()
+        self._load("waiting" if resumes else "cancelled")
         self._threads = [
             threading.Thread(target=self._work, args=(lane,), daemon=True)
             for lane in sorted({lane for _, lane in self._kinds.values()})
@@ -134,7 +141,7 @@ class JobQueue:
             if thread.is_alive():
                 thread.join()
 
-    def _load(self) -> None:
+    def _load(self, begun: State) -> None:
         if not self._folder.is_dir():
             return
         for path in sorted(self._folder.iterdir()):
@@ -143,8 +150,11 @@ class JobQueue:
             with suppress(ValueError, TypeError, OSError):
                 job = QueuedJob(**parse_json(path.read_bytes()))
                 if job.id == path.stem and job.kind in self._kinds:
-                    waiting = job.state in ("waiting", "running")
-                    self._jobs[job.id] = replace(job, state="waiting") if waiting else job
+                    if not job.finished:
+                        job = replace(job, state=begun)
+                        if begun == "cancelled":
+                            self._keep(job)
+                    self._show(job)
 
     def _work(self, lane: str) -> None:
         while True:
@@ -190,7 +200,8 @@ class JobQueue:
 
         ended: dict[str, Any]
         try:
-            result = worker.run(self._kinds[job.kind][0], job.arguments, hear)
+            arguments = {**job.arguments, **self._common}
+            result = worker.run(self._kinds[job.kind][0], arguments, hear)
             ended = {"state": "done", "result": result}
         except SfumatoError as error:
             ended = {"state": "failed", "error": str(error)}

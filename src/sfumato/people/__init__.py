@@ -44,6 +44,7 @@ from sfumato.people._person import (
     by_hand,
     ellipse,
 )
+from sfumato.people._recording import add_person_at, follow_person, search_recording
 from sfumato.people._text_line import TextLine, text_mask
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._protocols import (
@@ -69,7 +70,7 @@ from sfumato.people.detect._registry import (
 from sfumato.people.detect._search import search, searchers
 from sfumato.people.detect._sightings import Look, Sighting
 from sfumato.people.track._find import EVERY, LOOKAHEAD, PeopleStream, find, held_back
-from sfumato.people.track._point import STRETCH, carried, person_at
+from sfumato.people.track._point import carried, person_at
 from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, place_of_pose, poses
 from sfumato.people.track._status import (
     NOT_COVERED,
@@ -92,7 +93,6 @@ __all__ = [
     "LEFT_OPEN",
     "LOOKAHEAD",
     "NOT_COVERED",
-    "STRETCH",
     "TEXT",
     "Box",
     "CocoAnnotations",
@@ -125,6 +125,7 @@ __all__ = [
     "TextStream",
     "TrackSpan",
     "TrackedPoses",
+    "add_person_at",
     "box_mask",
     "by_hand",
     "carried",
@@ -138,6 +139,7 @@ __all__ = [
     "face_embedder",
     "find",
     "find_text",
+    "follow_person",
     "head_by_box",
     "held_back",
     "hull",
@@ -155,6 +157,7 @@ __all__ = [
     "run_length_mask",
     "runtime_packages",
     "search",
+    "search_recording",
     "searchers",
     "suppress",
     "text_detector",

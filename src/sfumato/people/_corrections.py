@@ -20,12 +20,12 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.files import atomic_output
-from sfumato.people._boxes import Box
+from sfumato.people._boxes import Box, hull
 from sfumato.people._person import BRIDGED, BY_HAND, HELD, LEFT_OPEN, People, Person
 from sfumato.people.track._status import DoubtfulSpan
 
 CARRIED = "carried"
-_ABOUT = "sfumato people 1"
+_ABOUT = "sfumato people 2"
 # of a track as a whole and of the recording, beside the rows of frames
 _OPEN, _LOOKED = -1, -2
 _COLUMNS = "frame, track, x0, y0, x1, y1, score, source, evidence, head, joints, mask, place, key, confirmed"
@@ -34,13 +34,14 @@ _ROW = """frame INTEGER, track INTEGER, x0 REAL, y0 REAL, x1 REAL, y1 REAL, scor
 _SCHEMA = f"""
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE person ({_ROW}, PRIMARY KEY (frame, track));
-CREATE INDEX by_track ON person (track, frame);
+CREATE INDEX by_track ON person (track, frame, evidence);
 CREATE TABLE blank (frame INTEGER PRIMARY KEY);
 CREATE TABLE doubt (first INTEGER, last INTEGER, reason TEXT, track INTEGER);
 CREATE TABLE edit (id INTEGER PRIMARY KEY, undone INTEGER);
 CREATE TABLE touched (edit INTEGER, frame INTEGER, track INTEGER, PRIMARY KEY (edit, frame, track));
 CREATE TABLE change (edit INTEGER, after INTEGER, {_ROW});
 CREATE INDEX by_edit ON change (edit, after);
+CREATE TABLE revised (revision INTEGER, track INTEGER);
 """
 
 
@@ -169,6 +170,25 @@ class PeopleFile:
             )
             return [self._row(each) for each in found]
 
+    def of_track(self, track: int, *, only_keys: bool = False, most: int = -1) -> list[PersonRow]:
+        """One track, frame by frame; or its drawn boxes only, or the first few."""
+        some = "AND key = 1" if only_keys else ""
+        with self._book() as book:
+            found = book.execute(
+                f"SELECT {_COLUMNS} FROM person WHERE track = ? AND frame >= 0 {some} "
+                "ORDER BY frame LIMIT ?",
+                (track, most),
+            )
+            return [self._row(each) for each in found]
+
+    def row(self, frame: int, track: int) -> PersonRow:
+        """Somebody on a frame; refused if nobody of that track is there."""
+        self._require_frame(frame)
+        for row in self.rows(frame, frame):
+            if row.person.track == track:
+                return row
+        raise SfumatoError("Expected somebody of that track on that frame, there is nobody.")
+
     def people(self, first: int = 0, last: int | None = None) -> Iterator[People]:
         """Everybody on each frame as a release takes them, numbered from 0; those left open say so."""
         until = self.frames - 1 if last is None else last
@@ -183,29 +203,54 @@ class PeopleFile:
             for number in range(first, until + 1):
                 here = []
                 while waiting is not None and waiting[0] == number:
-                    person = self._row(waiting).person
+                    row = self._row(waiting)
+                    person = row.person
                     if person.track in open_tracks:
                         person = replace(person, evidence=LEFT_OPEN)
                     elif person.evidence == CARRIED:
                         person = replace(person, evidence=BY_HAND)
+                        person = person if row.confirmed else _whole(person)
                     here.append(person)
                     waiting = found.fetchone()
                 yield People(here, number - first, number in blank)
 
-    def spans(self) -> list[TrackSpan]:
-        """Every track in spans of one kind: seen, bridged, held, by hand or left open."""
-        open_tracks, spans = set(self.open_tracks), list[TrackSpan]()
+    def spans(
+        self, tracks: Iterable[int] | None = None, *, looks_every: int = 1
+    ) -> list[TrackSpan]:
+        """Every track (or some) in spans of one kind: seen, bridged, held, by hand or left open.
+
+        Frames between two sightings that no detector was to look at (``looks_every``) count as seen.
+        """
+        some = "" if tracks is None else f"AND track IN ({', '.join(str(int(t)) for t in tracks)})"
+        open_tracks, kinds = set(self.open_tracks), dict[str, str]()
+        runs: list[list[Any]] = [[None, 0, -2, ""]] * 2
         with self._book() as book:
             for track, frame, evidence in book.execute(
-                "SELECT track, frame, evidence FROM person WHERE frame >= 0 ORDER BY track, frame"
+                f"SELECT track, frame, evidence FROM person WHERE frame >= 0 {some} ORDER BY track, frame"
             ):
-                kind = LEFT_OPEN if track in open_tracks else _kind(evidence)
-                before = spans[-1] if spans else None
-                if before and (before.track, before.last, before.kind) == (track, frame - 1, kind):
-                    spans[-1] = replace(before, last=frame)
+                kind = kinds.get(evidence) or kinds.setdefault(evidence, _kind(evidence))
+                if track in open_tracks:
+                    kind = LEFT_OPEN
+                before, gap = runs[-2:]
+                goes_on = gap[0] == track and gap[2] == frame - 1
+                if goes_on and gap[3] == kind:
+                    gap[2] = frame
+                    continue
+                short = gap[3] == BRIDGED and gap[2] - gap[1] + 1 < looks_every
+                if goes_on and short and before[0] == track and before[3] == kind == "seen":
+                    runs.pop()
+                    before[2] = frame
                 else:
-                    spans.append(TrackSpan(track, frame, frame, kind))
-        return spans
+                    runs.append([track, frame, frame, kind])
+        return [TrackSpan(*run) for run in runs[2:]]
+
+    def changed_since(self, revision: int) -> set[int]:
+        """The tracks that edits changed after that revision."""
+        with self._book() as book:
+            found = book.execute(
+                "SELECT DISTINCT track FROM revised WHERE revision > ?", (revision,)
+            )
+            return {track for (track,) in found}
 
     def doubts(self) -> list[DoubtfulSpan]:
         """What to look at: doubts of the search, and people carried from a click, until confirmed."""
@@ -251,9 +296,9 @@ class PeopleFile:
         inside = box.clip(self.width, self.height)
         if inside.width < 1 or inside.height < 1:
             raise SfumatoError("Expected a box of at least a pixel inside the picture, got less.")
-        if track is not None and not self._of_track(track):
+        if track is not None and not self.of_track(track, most=1):
             raise SfumatoError("Expected a track of this recording, got an unknown one.")
-        keys = {row.frame: row.person.box for row in self._of_track(whose) if row.key}
+        keys = {row.frame: row.person.box for row in self.of_track(whose, only_keys=True)}
         before = max((number for number in keys if number < frame), default=None)
         after = min((number for number in keys if number > frame), default=None)
         new = [self._drawn(frame, whose, inside, key=True)]
@@ -268,11 +313,11 @@ class PeopleFile:
         self._edit(rows, [], revision)
 
     def delete_box(self, frame: int, track: int, *, revision: int | None = None) -> None:
-        self._require_row(frame, track)
+        self.row(frame, track)
         self._edit([], [(frame, track)], revision)
 
     def delete_track(self, track: int, *, revision: int | None = None) -> None:
-        rows = self._of_track(track)
+        rows = self.of_track(track)
         if not rows:
             raise SfumatoError("Expected a track of this recording, got an unknown one.")
         gone = [(row.frame, track) for row in rows]
@@ -280,14 +325,14 @@ class PeopleFile:
 
     def leave_open(self, track: int, left: bool, *, revision: int | None = None) -> None:
         """Leave somebody open on purpose, or cover them again."""
-        if not self._of_track(track):
+        if not self.of_track(track, most=1):
             raise SfumatoError("Expected a track of this recording, got an unknown one.")
         note = self._note(_OPEN, track)
         self._edit([note] if left else [], [] if left else [(_OPEN, track)], revision)
 
     def confirm(self, frame: int, track: int, *, revision: int | None = None) -> None:
         """Somebody looked: this box is right."""
-        row = self._require_row(frame, track)
+        row = self.row(frame, track)
         self._edit([replace(row, confirmed=True)], [], revision)
 
     def mark_looked_at(self, looked: bool, *, revision: int | None = None) -> None:
@@ -296,21 +341,21 @@ class PeopleFile:
 
     def undo(self, *, revision: int | None = None) -> None:
         """Take the last edit back."""
-        with self._change(revision) as book:
+        with self._change(revision) as (book, tracks):
             edit = book.execute("SELECT MAX(id) FROM edit WHERE undone = 0").fetchone()[0]
             if edit is None:
                 raise SfumatoError("Expected an edit to undo, there is none.")
-            self._restore(book, edit, after=False)
+            tracks |= self._restore(book, edit, after=False)
 
     def redo(self, *, revision: int | None = None) -> None:
         """Do the edit again that was taken back last."""
-        with self._change(revision) as book:
+        with self._change(revision) as (book, tracks):
             edit = book.execute("SELECT MIN(id) FROM edit WHERE undone = 1").fetchone()[0]
             if edit is None:
                 raise SfumatoError("Expected an edit to do again, there is none.")
-            self._restore(book, edit, after=True)
+            tracks |= self._restore(book, edit, after=True)
 
-    def _restore(self, book: sqlite3.Connection, edit: int, *, after: bool) -> None:
+    def _restore(self, book: sqlite3.Connection, edit: int, *, after: bool) -> set[int]:
         book.execute(
             "DELETE FROM person WHERE (frame, track) IN "
             "(SELECT frame, track FROM touched WHERE edit = ?)",
@@ -322,6 +367,7 @@ class PeopleFile:
             (edit, after),
         )
         book.execute("UPDATE edit SET undone = ? WHERE id = ?", (not after, edit))
+        return {t for (t,) in book.execute("SELECT track FROM touched WHERE edit = ?", (edit,))}
 
     def _edit(
         self,
@@ -331,7 +377,8 @@ class PeopleFile:
     ) -> None:
         rows = [_packed(row) for row in new]
         places = [*((row[0], row[1]) for row in rows), *gone]
-        with self._change(revision) as book:
+        with self._change(revision) as (book, tracks):
+            tracks |= {track for _, track in places}
             for table in ("change", "touched"):  # what was undone cannot come back after a new edit
                 book.execute(
                     f"DELETE FROM {table} WHERE edit IN (SELECT id FROM edit WHERE undone = 1)"
@@ -354,7 +401,8 @@ class PeopleFile:
                 )
 
     @contextmanager
-    def _change(self, revision: int | None) -> Iterator[sqlite3.Connection]:
+    def _change(self, revision: int | None) -> Iterator[tuple[sqlite3.Connection, set[int]]]:
+        """One transaction on the newest state; the tracks that it changes are to be put into the set."""
         with self._book() as book:
             book.execute("BEGIN IMMEDIATE")
             now = int(book.execute("SELECT value FROM about WHERE name = 'revision'").fetchone()[0])
@@ -362,8 +410,10 @@ class PeopleFile:
                 raise StaleEditError(
                     "Expected an edit of the newest state, but it was changed meanwhile: look again."
                 )
-            yield book
+            tracks = set[int]()
+            yield book, tracks
             book.execute("UPDATE about SET value = ? WHERE name = 'revision'", (str(now + 1),))
+            book.executemany("INSERT INTO revised VALUES (?, ?)", [(now + 1, t) for t in tracks])
             book.execute("COMMIT")
 
     def _between(
@@ -391,24 +441,9 @@ class PeopleFile:
         nobody = np.zeros((17, 3), np.float32)
         return PersonRow(kind, Person(track, Box(0, 0, 0, 0), nobody, None, LEFT_OPEN, self.shape))
 
-    def _of_track(self, track: int) -> list[PersonRow]:
-        with self._book() as book:
-            found = book.execute(
-                f"SELECT {_COLUMNS} FROM person WHERE track = ? AND frame >= 0 ORDER BY frame",
-                (track,),
-            )
-            return [self._row(each) for each in found]
-
     def _require_frame(self, frame: int) -> None:
         if not 0 <= frame < self.frames:
             raise SfumatoError(f"Expected a frame from 0 to {self.frames - 1}, got {frame}.")
-
-    def _require_row(self, frame: int, track: int) -> PersonRow:
-        self._require_frame(frame)
-        for row in self.rows(frame, frame):
-            if row.person.track == track:
-                return row
-        raise SfumatoError("Expected somebody of that track on that frame, there is nobody.")
 
     def _row(self, found: Sequence[Any]) -> PersonRow:
         frame, track, x0, y0, x1, y1, score, source, evidence, head, joints, mask, place = found[
@@ -479,6 +514,16 @@ def _packed(row: PersonRow) -> tuple[Any, ...]:
         head, np.asarray(person.joints, np.float32).tobytes(), mask, place, int(row.key),
         int(row.confirmed),
     )  # fmt: skip
+
+
+def _whole(person: Person) -> Person:
+    """All of the box: nobody has looked yet whether the mask of somebody who was followed has every limb."""
+    if person.window is None:
+        return person
+    rows, columns = person.window
+    around = Box(columns.start, rows.start, columns.stop, rows.stop, person.box.score)
+    box = replace(hull([person.box, around]), source=person.box.source)
+    return replace(person, box=box, cut=None, window=None)
 
 
 def _sides(box: Box) -> tuple[float, float, float, float]:

@@ -34,6 +34,7 @@ from sfumato.protect._intentions import (
 )
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError, Stream
 from sfumato.protect._moments import seconds_of
+from sfumato.protect._preview import preview
 from sfumato.protect._registry import (
     dataset_methods,
     from_card,
@@ -90,6 +91,7 @@ __all__ = [
     "methods",
     "methods_with_forms",
     "names",
+    "preview",
     "ranked",
     "read_answers",
     "record_review",

@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.privacy import Relation
+from sfumato.privacy import Relation, Unit
+from sfumato.protect._command import DEFAULT_DELTA
 from sfumato.protect._method import ProtectError
 from sfumato.protect._registry import get, names
 from sfumato.settings import shown, typed_schema
 
-_REGIONS = ("faces", "people", "background")
+_REGIONS = ("faces", "people", "background", "text")
 # decided by looking at one recording, or for tests only
 _ELSEWHERE = frozenset({"import_boxes", "leave_open", "cover", "public_mask", "seed"})
 _PLAIN = frozenset({"string", "number", "integer", "boolean", "null"})
 _CHOICES: dict[str, dict[str, Any]] = {
     "region": {"enum": [None, *_REGIONS], "default": None},
-    "unit": {"type": "string"},
+    "unit": {"type": "string", "default": str(Unit.video())},
     "relation": {"enum": [each.value for each in Relation], "default": Relation.REPLACE.value},
 }
 
@@ -37,7 +38,12 @@ def form_schema(name: str) -> dict[str, Any]:
     missing = sorted(set(whole.get("required", ())) - set(offered))
     if missing:
         raise ProtectError(f"Expected a method for a page, got {name}, which needs {missing[0]}.")
-    required = [each for each in whole.get("required", ()) if each in offered]
+    if "delta" in offered:
+        offered["delta"] = {**offered["delta"], "default": DEFAULT_DELTA}
+    # with_defaults() takes the strictest unit and a small delta where none is given
+    required = [
+        e for e in whole.get("required", ()) if e in offered and "default" not in offered[e]
+    ]
     return {"type": "object", "properties": offered, "required": required}
 
 

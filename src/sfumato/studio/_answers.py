@@ -29,8 +29,8 @@ class WrongRequestError(SfumatoError):
     """A request that no page of ours would send."""
 
 
-def error_answer(error: Exception) -> Response:
-    """One sentence for whatever went wrong; nothing of it quotes a recording or a path."""
+def error_answer(error: Exception, tidied: Callable[[str], str] = str) -> Response:
+    """One sentence for whatever went wrong; nothing of it quotes a recording or a path outside the root."""
     match error:
         case NotThereError():
             status, said = 404, str(error)
@@ -47,7 +47,7 @@ def error_answer(error: Exception) -> Response:
         case _:
             status = 500
             said = f"Unexpected {type(error).__name__}: this is a bug in sfumato; report it without data."
-    return JSONResponse({"error": said}, status)
+    return JSONResponse({"error": tidied(said)}, status)
 
 
 def answered(
@@ -61,7 +61,7 @@ def answered(
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:  # noqa: BLE001 - the browser gets a sentence, never a traceback
-            return error_answer(error)
+            return error_answer(error, request.app.state.studio.library.without_root)
 
     return endpoint
 

@@ -64,7 +64,7 @@ def make_app(
     app.state.studio = studio
     if warm:
         threading.Thread(target=lambda: studio.methods, daemon=True).start()
-    return Guarded(app, studio.doorkeeper)
+    return Guarded(app, studio.doorkeeper, studio.leaving.set)
 
 
 @asynccontextmanager

@@ -16,7 +16,8 @@ from sfumato.studio._answers import answered, id_in, in_thread
 from sfumato.studio._library import NotThereError
 from sfumato.studio._studio import Studio, studio_of
 
-_PATIENCE = 15.0
+_PATIENCE = 1.0  # seconds after which it is seen that the browser or the server has gone
+_SHOWN = 50  # recordings of a job that a page is told of
 
 
 def routes() -> list[Route]:
@@ -28,9 +29,14 @@ def routes() -> list[Route]:
     ]
 
 
-def shown(job: QueuedJob) -> dict[str, Any]:
-    """A job for the browser: what it was asked names files, and stays here."""
+def shown(studio: Studio, job: QueuedJob) -> dict[str, Any]:
+    """A job for the browser: what it was asked names files, and stays here but for the ids of recordings."""
+    library, asked = studio.library, job.arguments
+    names = [each["name"] for each in asked.get("items", ())[:_SHOWN]] or [asked.get("name")]
+    folder = asked.get("folder")
     return {
+        "recordings": [library.id_of(library.root / name) for name in names if name],
+        "folder": None if folder is None else library.id_of(library.root / folder, folder=True),
         "id": job.id,
         "kind": job.kind,
         "title": job.title,
@@ -39,7 +45,7 @@ def shown(job: QueuedJob) -> dict[str, Any]:
         "total": job.total,
         "what": job.what,
         "secondsLeft": job.seconds_left,
-        "error": job.error,
+        "error": None if job.error is None else library.without_root(job.error),
         "result": job.result,
     }
 
@@ -52,7 +58,8 @@ def _job(studio: Studio, id: str) -> QueuedJob:
 
 
 async def jobs(request: Request) -> Response:
-    return JSONResponse([shown(job) for job in studio_of(request).queue.all()])
+    studio = studio_of(request)
+    return JSONResponse([shown(studio, job) for job in studio.queue.all()])
 
 
 async def cancel(request: Request) -> Response:
@@ -67,7 +74,7 @@ async def _told(request: Request, what: str) -> Response:
     studio, id = studio_of(request), id_in(request)
     _job(studio, id)
     await in_thread(getattr(studio.queue, what), id)
-    return JSONResponse({"job": shown(_job(studio, id))})
+    return JSONResponse({"job": shown(studio, _job(studio, id))})
 
 
 async def events(request: Request) -> Response:
@@ -85,8 +92,8 @@ async def _events(request: Request) -> AsyncIterator[str]:
     stop = studio.queue.listen(hear)
     try:
         for job in reversed(studio.queue.all()):
-            yield _event(job)
-        while not await request.is_disconnected():
+            yield _event(studio, job)
+        while not (studio.leaving.is_set() or await request.is_disconnected()):
             try:
                 job = await asyncio.wait_for(waiting.get(), _PATIENCE)
             except TimeoutError:
@@ -97,10 +104,10 @@ async def _events(request: Request) -> AsyncIterator[str]:
                 job = waiting.get_nowait()
                 latest[job.id] = job
             for each in latest.values():
-                yield _event(each)
+                yield _event(studio, each)
     finally:
         stop()
 
 
-def _event(job: QueuedJob) -> str:
-    return f"event: job\ndata: {json.dumps(shown(job))}\n\n"
+def _event(studio: Studio, job: QueuedJob) -> str:
+    return f"event: job\ndata: {json.dumps(shown(studio, job))}\n\n"

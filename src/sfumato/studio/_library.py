@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sfumato.errors import SfumatoError
-from sfumato.files import make_private_folder, write_text
+from sfumato.files import OutputExistsError, lock_file, make_private_folder, write_text
 from sfumato.jobs import name_list, names_of
 from sfumato.media import MediaError, survey
 from sfumato.privacy import Card, CardError, card_path, read_card, says_private
+from sfumato.store import cache_folder
 
 STATE = ".sfumato-studio"
 RELEASED = "released"
+_SQLITE = b"SQLite format 3\0"
 _KINDS = ("video", "image", "audio")
 _KIND_WORDS = {"video": "video", "image": "picture", "audio": "sound"}
 
@@ -59,6 +64,7 @@ class Library:
     def __init__(self, root: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.root = Path(root).resolve()
         self.read_only = read_only
+        self._lock: int | None = None
         self._last: Listing | None = None
         if not self.root.is_dir():
             raise SfumatoError("Expected a folder with recordings (--root), found none there.")
@@ -69,14 +75,59 @@ class Library:
         return self.root / STATE
 
     def prepare(self) -> None:
-        """Make the private folder; what earlier previews left in it goes."""
+        """Make the private folder and hold it; what earlier previews left in it goes."""
         if self.state.is_symlink():
             raise SfumatoError(f"Expected a folder of the studio's own ({STATE}), got a link.")
         make_private_folder(self.state)
         if hasattr(os, "getuid") and self.state.stat().st_uid != os.getuid():
             raise SfumatoError(f"Expected a folder of your own ({STATE}), got somebody else's.")
         self.state.chmod(0o700)
+        for place, folders, files in os.walk(self.state):
+            if any(Path(place, name).is_symlink() for name in (*folders, *files)):
+                raise SfumatoError(
+                    f"Expected no link in the studio's own folder ({STATE}), got one."
+                )
+        self._lock = os.open(self.state / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            lock_file(self._lock)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise SfumatoError(
+                "Expected a folder that no other studio has open, got one: use its window, or --read-only."
+            ) from None
+        self.forget_previews()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this user's studio wrote here before: a folder from elsewhere may ask for work that nobody began."""
+        note = self.state / "made"
+        return note.is_file() and hmac.compare_digest(note.read_bytes(), self._seal().encode())
+
+    def make_own(self) -> None:
+        with suppress(
+            OSError
+        ):  # without it, work that was cut off waits for a click instead of going on
+            write_text(self.state / "made", self._seal(), force=True, private=True)
+
+    def _seal(self) -> str:
+        """Only this user can write it, and it fits this very folder."""
+        key = cache_folder() / "studio.key"
+        with suppress(OSError, OutputExistsError):
+            if not key.is_file():
+                write_text(key, secrets.token_hex(32), private=True)
+        known = key.read_bytes() if key.is_file() else secrets.token_bytes(32)
+        place = f"{self.state.stat().st_ino} {self.state}".encode("utf-8", "surrogateescape")
+        return hmac.new(known, place, "sha256").hexdigest()
+
+    def forget_previews(self) -> None:
         shutil.rmtree(self.state / "previews", ignore_errors=True)
+
+    def close(self) -> None:
+        """Let another studio open the folder."""
+        if self._lock is not None:
+            self.forget_previews()
+            os.close(self._lock)
+            self._lock = None
 
     def kept(self, *parts: str) -> Path:
         """A place in the private folder, whose folders are made for the owner only."""
@@ -85,8 +136,8 @@ class Library:
             make_private_folder(place.parent)
         return place
 
-    def id_of(self, path: Path) -> str:
-        return _id(path.relative_to(self.root).as_posix())
+    def id_of(self, path: Path, *, folder: bool = False) -> str:
+        return _id(path.relative_to(self.root).as_posix() + ("/" if folder else ""))
 
     def inside(self, name: str) -> Path:
         """The file of that name under the root; refused if any part of its path is a link."""
@@ -94,6 +145,20 @@ class Library:
         if path.resolve() != path or (name and self.root not in path.parents):
             raise NotThereError("Expected a file under the studio's folder, got a link or none.")
         return path
+
+    def output(self, name: str) -> Path:
+        """Where an output of that name goes under the root; refused if a link leads elsewhere."""
+        path = self.root / name
+        first, _, rest = name.partition("/")
+        if first != RELEASED or not rest or path.is_symlink() or path.resolve() != path:
+            raise SfumatoError(
+                f"Expected {RELEASED} to be a folder of its own, got a link or another."
+            )
+        return path
+
+    def without_root(self, said: str) -> str:
+        """A sentence that names no place outside the root: names below it stay."""
+        return said.replace(f"{self.root}{os.sep}", "").replace(str(self.root), self.root.name)
 
     def scan(self) -> Listing:
         recordings: dict[str, LibraryEntry] = {}
@@ -143,10 +208,28 @@ class Library:
         for place, folders, files in os.walk(self.root):
             folders[:] = sorted(each for each in folders if not each.startswith("."))
             for name in sorted(files):
-                if name.endswith((".yaml", ".yml")):
-                    entry = self._entry(Path(place, name), "config")
+                path = Path(place, name)
+                if name.endswith((".yaml", ".yml")) and path.is_file():
+                    entry = self._entry(path, "config")
                     found += [] if entry is None else [entry]
         return found
+
+    def ledgers(self) -> Iterator[tuple[str, str]]:
+        """Id and place of the ledger that the operator named in the environment, and of those under the root."""
+        if named := os.environ.get("SFUMATO_LEDGER"):
+            yield _id(named), named
+        for place, folders, files in os.walk(self.root):
+            folders[:] = sorted(each for each in folders if not each.startswith("."))
+            for path in (Path(place, name) for name in sorted(files)):
+                regular = path.is_file() and not path.is_symlink()
+                if path.suffix in (".db", ".sqlite") and regular and _is_sqlite(path):
+                    yield self.id_of(path), str(path)
+
+    def ledger(self, id: str) -> str:
+        for known, place in self.ledgers():
+            if known == id:
+                return place
+        raise NotThereError("Expected a ledger that the studio shows, got an unknown id.")
 
     def note_release(self, release: Path, recording: Path) -> None:
         """Remember, for the owner only, of which recording a release was made."""
@@ -203,6 +286,11 @@ class Library:
 
 def _id(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
+def _is_sqlite(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
 
 
 def _above(name: str) -> Iterator[str]:

@@ -32,6 +32,7 @@ _NUMBER = (int, float)
 _NONE = type(None)
 _EDITS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "click": {"frame": int, "x": _NUMBER, "y": _NUMBER},
+    "follow": {"frame": int, "track": int},
     "box": {"frame": int, "track": (int, _NONE), "box": list},
     "deleteBox": {"frame": int, "track": int},
     "deleteTrack": {"track": int},
@@ -66,8 +67,7 @@ async def find(request: Request) -> Response:
     settings = members(
         asked["settings"] or {}, detector=(str, _NONE), every=(int, _NONE), onMiss=(str, _NONE)
     )
-    file = studio.people.file(entry)
-    if file is not None and file.edits[0] and not asked["again"]:
+    if not asked["again"] and await in_thread(studio.people.has_edits, entry):
         raise SfumatoError(
             "Expected a recording without corrections, got one with some: a new search would lose them."
         )
@@ -79,14 +79,8 @@ async def find(request: Request) -> Response:
         "policy": settings["onMiss"],
     }
     checked = {name: value for name, value in given.items() if value is not None}
-    if not 1 <= checked.get("every", 1) <= finding.LOOKAHEAD:
-        raise SfumatoError(
-            f"Expected to look at every n-th frame, n from 1 to {finding.LOOKAHEAD}."
-        )
-    if checked.get("policy", "hold") not in set(finding.OnMiss):
-        raise SfumatoError("Expected hold, blank or fail for a missed person.")
     job = studio.begin("find", f"Find people in {_last(entry)}", name=entry.name, settings=checked)
-    return JSONResponse({"job": shown(job)})
+    return JSONResponse({"job": shown(studio, job)})
 
 
 def _last(entry: LibraryEntry) -> str:
@@ -138,20 +132,11 @@ async def _edit_asked(request: Request) -> dict[str, Any]:
 
 
 def _edit(studio: Studio, entry: LibraryEntry, asked: dict[str, Any]) -> dict[str, Any]:
-    track = None
-    if asked["do"] == "click":
+    if asked["do"] in ("click", "follow"):
         frames = studio.people.found(entry).frames
         if not 0 <= asked["frame"] < frames:
             raise WrongRequestError(f"Expected a frame from 0 to {frames - 1}.")
-        found = studio.ask(
-            "click",
-            name=entry.name,
-            frame=asked["frame"],
-            x=float(asked["x"]),
-            y=float(asked["y"]),
-            revision=asked["revision"],
-        )
-        track = found["track"]
+        track = studio.ask(asked["do"], name=entry.name, **asked)
     else:
         track = studio.people.edit(entry, asked)
     studio.people.sidecars_later(entry)

@@ -10,7 +10,7 @@ from typing import Any
 from sfumato import protect
 from sfumato.errors import SfumatoError
 from sfumato.jobs import Assistant
-from sfumato.people import BY_HAND, LEFT_OPEN, Box, PeopleFile, PersonRow
+from sfumato.people import BY_HAND, EVERY, LEFT_OPEN, Box, PeopleFile, PersonRow
 from sfumato.studio._library import Library, LibraryEntry
 
 _QUIET, _IDLE = 1.0, 20.0  # seconds
@@ -44,11 +44,18 @@ class PeopleRoom:
     def __init__(self, library: Library) -> None:
         self._library, self._writer = library, Assistant(idle=_IDLE)
         self._soon: dict[str, threading.Timer] = {}
-        self._standings: dict[tuple[str, int], dict[str, Any]] = {}
+        self._standings: dict[tuple[str, int, int], dict[str, Any]] = {}
+        self._lanes: dict[tuple[str, int], tuple[int, dict[int, list[dict[str, Any]]]]] = {}
 
     def file(self, entry: LibraryEntry) -> PeopleFile | None:
         path = people_path(self._library, entry.name)
         return PeopleFile(path) if path.is_file() else None
+
+    def has_edits(self, entry: LibraryEntry) -> bool:
+        """Whether a new search would lose corrections; one that cannot be read has none left."""
+        with suppress(SfumatoError):
+            return PeopleFile(people_path(self._library, entry.name)).edits[0] > 0
+        return False
 
     def found(self, entry: LibraryEntry) -> PeopleFile:
         file = self.file(entry)
@@ -61,15 +68,15 @@ class PeopleRoom:
     def standing(self, entry: LibraryEntry) -> dict[str, Any]:
         """How far a recording is, for the library."""
         path = people_path(self._library, entry.name)
-        if not path.is_file():
+        try:
+            file = PeopleFile(path)
+        except SfumatoError:  # none yet, or one that cannot be read: to be searched (again)
             return {"state": "new", "doubts": 0, "openTracks": 0}
-        file = PeopleFile(path)
-        key = entry.name, file.revision
+        key = entry.name, path.stat().st_ino, file.revision
         if key not in self._standings:
             doubts = len(protect.ranked(file.doubts()))
-            reviewed = file.looked_at or (file.edits[0] > 0 and not doubts)
             self._standings[key] = {
-                "state": "reviewed" if reviewed else "found",
+                "state": "reviewed" if file.looked_at else "found",
                 "doubts": doubts,
                 "openTracks": len(file.open_tracks),
             }
@@ -79,12 +86,7 @@ class PeopleRoom:
         """The lanes of the timeline, and what to look at, the most doubtful first."""
         file = self.found(entry)
         undoable, redoable = file.edits
-        tracks: dict[int, list[dict[str, Any]]] = {}
-        for span in file.spans():
-            kind = _WORDS.get(span.kind, span.kind)
-            tracks.setdefault(span.track, []).append(
-                {"from": span.first, "to": span.last, "kind": kind}
-            )
+        tracks = self._lanes_of(entry, file)
         open_tracks = set(file.open_tracks)
         doubts = protect.ranked(file.doubts())
         return {
@@ -117,6 +119,22 @@ class PeopleRoom:
                 for track, spans in sorted(tracks.items())
             ],
         }
+
+    def _lanes_of(self, entry: LibraryEntry, file: PeopleFile) -> dict[int, list[dict[str, Any]]]:
+        """The spans of each track; of an hour only those that were changed are read again."""
+        key = entry.name, people_path(self._library, entry.name).stat().st_ino
+        revision, changed, lanes = file.revision, None, dict[int, list[dict[str, Any]]]()
+        if key in self._lanes:
+            before, lanes = self._lanes[key]
+            changed = file.changed_since(before)
+            lanes = {track: spans for track, spans in lanes.items() if track not in changed}
+        if changed is None or changed:
+            for span in file.spans(changed, looks_every=EVERY):
+                kind = _WORDS.get(span.kind, span.kind)
+                shown = {"from": span.first, "to": span.last, "kind": kind}
+                lanes.setdefault(span.track, []).append(shown)
+        self._lanes = {key: (revision, lanes)}  # of the recording that is open
+        return lanes
 
     def boxes(self, entry: LibraryEntry, first: int, last: int) -> dict[str, Any]:
         file = self.found(entry)

@@ -23,7 +23,6 @@ from sfumato.studio._answers import (
     query_number,
 )
 from sfumato.studio._job_pages import shown
-from sfumato.studio._ledgers import ledger_path
 from sfumato.studio._library import RELEASED, LibraryEntry, NotThereError
 from sfumato.studio._studio import Studio, studio_of
 from sfumato.studio._tasks import release_name
@@ -36,7 +35,7 @@ _CHOICE: dict[str, type | tuple[type, ...]] = {
     "folder": (str, _NONE),
     "method": str,
     "settings": (dict, _NONE),
-    "keepAudio": (bool, _NONE),
+    "audio": (str, _NONE),
 }
 
 
@@ -63,6 +62,7 @@ def _chosen(
     if (asked["recordings"] is None) == (asked["folder"] is None):
         raise WrongRequestError("Expected recordings or a folder, got both or neither.")
     listing = studio.library.scan()
+    for_sound = any(e["name"] == asked["method"] and e["medium"] == "sound" for e in studio.methods)
     if asked["folder"] is not None:
         folder = studio.library.folder(checked_id(asked["folder"]))
         inside = [
@@ -70,15 +70,15 @@ def _chosen(
             for each in listing.recordings.values()
             if not folder.name or each.name.startswith(f"{folder.name}/")
         ]
-        return [each for each in inside if each.kind != "sound"], folder
+        return [each for each in inside if (each.kind == "sound") == for_sound], folder
     if not 0 < len(asked["recordings"]) <= _MOST_RECORDINGS:
         raise WrongRequestError("Expected at least one recording, got none or far too many.")
     found = [
         studio.library.recording(checked_id(each)) for each in dict.fromkeys(asked["recordings"])
     ]
-    if any(each.kind == "sound" for each in found):
+    if len({each.kind == "sound" for each in found}) > 1:
         raise SfumatoError(
-            "Expected videos and pictures, got a sound file: no method here takes it."
+            "Expected sound files or pictures, got both: protect them one after the other."
         )
     return found, None
 
@@ -100,20 +100,15 @@ def _promise(studio: Studio, asked: dict[str, Any]) -> dict[str, Any]:
             source=str(folder.path if folder is not None else entries[0].path),
             method=asked["method"],
             settings=asked["settings"] or {},
-            keepAudio=bool(asked["keepAudio"]),
-            measure=bool(asked["measure"]),
+            audio=asked["audio"] or "drop",
+            measure=bool(asked["measure"]) and entries[:1] != [] and entries[0].kind != "sound",
             width=width,
             height=height,
             frames=sizes[0][2] if len(sizes) == 1 else None,
         )
     except SfumatoError as error:
-        return {
-            "words": "",
-            "terms": None,
-            "seconds": None,
-            "megabytes": None,
-            "refused": str(error),
-        }
+        unknown = dict.fromkeys(("terms", "seconds", "megabytes"))
+        return {**unknown, "words": "", "refused": studio.library.without_root(str(error))}
     seconds, memory = said["seconds_per_frame"], said["bytes"]
     return {
         "words": said["words"],
@@ -128,7 +123,7 @@ def _promise(studio: Studio, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _size(studio: Studio, entry: LibraryEntry) -> tuple[int, int, int]:
-    if entry.kind == "picture":
+    if entry.kind != "video":
         return 1920, 1080, 1
     info = studio.videos.info(entry.path)
     if isinstance(info, str):
@@ -155,7 +150,7 @@ async def preview(request: Request) -> Response:
         preview=secrets.token_hex(12),
         **{"from": first, "to": last},
     )
-    return JSONResponse({"job": shown(job), "preview": job.arguments["preview"]})
+    return JSONResponse({"job": shown(studio, job), "preview": job.arguments["preview"]})
 
 
 def _finished_preview(studio: Studio, id: str) -> dict[str, Any]:
@@ -188,7 +183,7 @@ async def protect(request: Request) -> Response:
     asked = await body_of(
         request, **_CHOICE, keepNames=(bool, _NONE), ledger=(dict, _NONE), measure=(bool, _NONE)
     )
-    return JSONResponse({"job": shown(await in_thread(_protect, studio, asked))})
+    return JSONResponse({"job": shown(studio, await in_thread(_protect, studio, asked))})
 
 
 def _protect(studio: Studio, asked: dict[str, Any]) -> Any:
@@ -214,7 +209,7 @@ def _protect(studio: Studio, asked: dict[str, Any]) -> Any:
         target=f"{RELEASED}/{secrets.token_hex(8)}",
         method=asked["method"],
         settings=asked["settings"] or {},
-        keepAudio=bool(asked["keepAudio"]),
+        audio=asked["audio"] or "drop",
         keepNames=keep,
         ledger=_ledger(studio, asked["ledger"]),
     )
@@ -247,4 +242,5 @@ def _ledger(studio: Studio, asked: dict[str, Any] | None) -> dict[str, Any] | No
         operator=(str, _NONE),
         acknowledgeNoGuarantee=(bool, _NONE),
     )
-    return {**given, "path": ledger_path(studio.library, checked_id(given["id"]))}
+    studio.library.ledger(checked_id(given["id"]))
+    return given

@@ -114,7 +114,7 @@ def described(
         **size,
         **people,
         "releasedOnly": alone,
-        "thumbnail": f"/api/releases/{releases[-1].id}/frames/{middle}?width=320"
+        "thumbnail": f"api/releases/{releases[-1].id}/frames/{middle}?width=320"
         if releases and entry.kind != "sound"
         else None,
         "releases": [release_in_short(each, listing.cards[each.id]) for each in releases],
@@ -151,7 +151,7 @@ def _size(studio: Studio, entry: LibraryEntry, look: bool) -> dict[str, Any]:
         return empty | {"frames": 1}
     info = studio.videos.info(entry.path)
     if not isinstance(info, VideoInfo):
-        return empty | {"problem": info}
+        return empty | {"problem": studio.library.without_root(info)}
     frames = info.expected_frames
     seconds = info.duration or (frames / info.rate if frames else None)
     return empty | {
@@ -182,4 +182,5 @@ async def _frame(request: Request, studio: Studio, named: Any) -> Response:
     picture: Response = await in_thread(
         lambda: jpeg(studio.videos.frame(entry.path, number), width)
     )
+    await in_thread(named, entry.id)  # refused if a link took its place meanwhile
     return picture

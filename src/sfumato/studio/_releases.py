@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import secrets
+import threading
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from sfumato import protect
@@ -28,7 +30,8 @@ from sfumato.studio._studio import Studio, studio_of
 
 _NONE = type(None)
 _MOST_FRAMES = 10_000
-_FRAME = re.compile(r"[0-9]{1,9}")
+_ID = re.compile(r"[0-9a-f]{24}")
+_signing = threading.Lock()  # two windows on one sample: one signature
 _ANSWERS = {True: "yes", False: "no", "yes": "yes", "no": "no", "unsure": "unsure"}
 
 
@@ -36,8 +39,10 @@ def routes() -> list[Route]:
     at = "/api/releases/{id}"
     return [
         Route(f"{at}/card", answered(card)),
-        Route(f"{at}/verify", answered(verify), methods=["POST"]),
+        Route(f"{at}/sound", answered(sound)),
+        Route(f"{at}/review", answered(begun_review), methods=["GET"]),
         Route(f"{at}/review", answered(review), methods=["POST"]),
+        Route("/api/reviews/{id}/answers", answered(keep_answers), methods=["POST"]),
         Route("/api/reviews/{id}", answered(sign_off), methods=["POST"]),
         Route(f"{at}/audit", answered(audit), methods=["POST"]),
         Route(f"{at}/report", answered(report)),
@@ -78,40 +83,104 @@ def _verdict(entry: LibraryEntry) -> dict[str, Any]:
     }
 
 
-async def verify(request: Request) -> Response:
-    return JSONResponse(await in_thread(_verdict, await _entry(request)))
+async def sound(request: Request) -> Response:
+    """A protected sound file, to listen to."""
+    entry = await _entry(request)
+    if entry.kind != "sound":
+        raise SfumatoError("Expected a sound file to listen to, got another kind of file.")
+    return FileResponse(entry.path)
+
+
+async def begun_review(request: Request) -> Response:
+    """The sample that was drawn and not signed off yet: a window that was closed loses no answer."""
+    studio, entry = studio_of(request), await _entry(request)
+    return JSONResponse(await in_thread(_begun, studio, entry))
+
+
+def _begun(studio: Studio, entry: LibraryEntry) -> dict[str, Any] | None:
+    for path in sorted((studio.library.state / "reviews").glob("*.json")):
+        kept = parse_json(path.read_bytes())
+        if not _ID.fullmatch(path.stem) or kept["release"] != entry.name:
+            continue
+        if kept["identity"] == _identity(entry):
+            return _sample(path.stem, kept)
+        if not studio.library.read_only:
+            path.unlink()  # drawn of another file of that name
+    return None
+
+
+def _identity(entry: LibraryEntry) -> list[int]:
+    found = entry.path.stat()
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _sample(id: str, kept: dict[str, Any]) -> dict[str, Any]:
+    drawn = [frame for _, frame in kept["sample"]["drawn"]]
+    of = sum(each["frames"] for each in kept["sample"]["recordings"])
+    return {"review": id, "frames": drawn, "of": of, "answers": kept.get("answers", {})}
 
 
 async def review(request: Request) -> Response:
     studio, entry = studio_of(request), await _entry(request)
     asked = await body_of(request, frames=(int, _NONE))
+    if entry.kind == "sound":
+        raise SfumatoError(
+            "Expected pictures to look at, got sound: listen to it under Understand."
+        )
     frames = protect.USUAL_SAMPLE if asked["frames"] is None else asked["frames"]
     if not 1 <= frames <= _MOST_FRAMES:
         raise WrongRequestError(f"Expected from 1 to {_MOST_FRAMES} frames to look at.")
 
     def work() -> dict[str, Any]:
+        if (begun := _begun(studio, entry)) is not None:
+            return begun  # nobody draws again until the frames are kind
         sample = studio.ask("review_sample", name=entry.name, frames=frames)
         id = secrets.token_hex(12)
-        kept = {"release": entry.name, "sample": sample}
+        kept = {"release": entry.name, "identity": _identity(entry), "sample": sample}
         write_json(studio.library.kept("reviews", f"{id}.json"), kept, private=True)
-        drawn = [frame for _, frame in sample["drawn"]]
-        of = sum(each["frames"] for each in sample["recordings"])
-        return {"review": id, "frames": drawn, "of": of}
+        return _sample(id, kept)
 
     return JSONResponse(await in_thread(work))
+
+
+async def keep_answers(request: Request) -> Response:
+    studio, id = studio_of(request), id_in(request)
+    asked = await body_of(request, answers=dict)
+
+    def work() -> dict[str, Any]:
+        with _signing:
+            path, kept = _kept(studio, id)
+            drawn = {str(frame) for _, frame in kept["sample"]["drawn"]}
+            given = asked["answers"]
+            if not set(given) <= drawn or not all(map(_is_answer, given.values())):
+                raise WrongRequestError("Expected answers for frames that were drawn, got others.")
+            write_json(path, {**kept, "answers": given}, force=True, private=True)
+            return _sample(id, {**kept, "answers": given})
+
+    return JSONResponse(await in_thread(work))
+
+
+def _kept(studio: Studio, id: str) -> tuple[Path, dict[str, Any]]:
+    path = studio.library.state / "reviews" / f"{id}.json"
+    if not path.is_file():
+        raise NotThereError("Expected a sample that was drawn here, got an unknown one.")
+    kept: dict[str, Any] = parse_json(path.read_bytes())
+    return path, kept
 
 
 async def sign_off(request: Request) -> Response:
     studio, id = studio_of(request), id_in(request)
     asked = await body_of(request, who=str, answers=dict)
-    return JSONResponse(await in_thread(_sign_off, studio, id, asked))
+
+    def work() -> dict[str, Any]:
+        with _signing:
+            return _sign_off(studio, id, asked)
+
+    return JSONResponse(await in_thread(work))
 
 
 def _sign_off(studio: Studio, id: str, asked: dict[str, Any]) -> dict[str, Any]:
-    path = studio.library.state / "reviews" / f"{id}.json"
-    if not path.is_file():
-        raise NotThereError("Expected a sample that was drawn here, got an unknown one.")
-    kept = parse_json(path.read_bytes())
+    path, kept = _kept(studio, id)
     release = studio.library.inside(kept["release"])
     sample = protect.ReviewSample.from_json(kept["sample"])
     drawn = [str(frame) for _, frame in sample.drawn]
@@ -146,7 +215,7 @@ async def audit(request: Request) -> Response:
     if not 1 <= every <= 1000:
         raise WrongRequestError("Expected to look at every n-th frame, n from 1 to 1000.")
     job = await in_thread(_begin_audit, studio, entry, asked["kind"], every)
-    return JSONResponse({"job": shown(job)})
+    return JSONResponse({"job": shown(studio, job)})
 
 
 def _begin_audit(studio: Studio, entry: LibraryEntry, kind: str, every: int) -> Any:

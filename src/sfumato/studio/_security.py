@@ -2,7 +2,8 @@
 
 Another web page in the same browser must not read or do anything here (Host, Origin and Fetch-Site
 checks, a SameSite=Strict cookie, a header against forged requests), and neither must another user of the
-machine, who does not have the link.
+machine, who does not have the link. Browsers send the cookies of one port to every other port of the same
+machine, so the cookie is bound to a path that nobody else knows: a server of another user never gets it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import hmac
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import (
@@ -43,9 +43,10 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "SAMEORIGIN",
 }
-_GO_ON = '<!doctype html><meta http-equiv="refresh" content="0; url=/"><title>sfumato</title>'
+_PAGE = '<!doctype html><meta charset="utf-8"><title>sfumato studio</title>'
 _SAFE = frozenset({"GET", "HEAD"})
-_LONGEST_TARGET = 4096
+_CHANGES_NOTHING = frozenset({"/api/promise"})  # asked by POST, and answered in read-only mode too
+_LONGEST_TARGET, _MOST_COOKIES = 4096, 8
 
 
 @dataclass
@@ -58,6 +59,7 @@ class Doorkeeper:
     port: int
     read_only: bool = False
     say: Callable[[str], None] = lambda link: None
+    place: str = field(default_factory=lambda: f"/{secrets.token_urlsafe(16)}", repr=False)
     _token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     _sessions: dict[str, str] = field(default_factory=dict, repr=False)
 
@@ -87,12 +89,15 @@ class Doorkeeper:
 
     def csrf_of(self, headers: Headers) -> str | None:
         """What a request of this session must bear to change anything; None without a session."""
-        try:
-            jar = SimpleCookie("; ".join(headers.getlist("cookie")))
-        except CookieError:
-            return None
-        given = jar[self.cookie].value if self.cookie in jar else ""
-        return next((csrf for known, csrf in self._sessions.items() if _same(given, known)), None)
+        # another server of this machine can set a cookie of the same name: each one is tried
+        pairs = (
+            each.strip().partition("=") for each in ";".join(headers.getlist("cookie")).split(";")
+        )
+        given = [value for name, _, value in pairs if name == self.cookie][:_MOST_COOKIES]
+        found = (
+            csrf for known, csrf in self._sessions.items() for one in given if _same(one, known)
+        )
+        return next(found, None)
 
     def refusal(self, scope: Scope) -> Response | None:
         """Why a request is not answered, or None."""
@@ -103,20 +108,23 @@ class Doorkeeper:
             return _no(
                 421, "Expected to be asked as 127.0.0.1 or localhost with the port of the link."
             )
-        if not self._from_us(headers, opens_page=path == "/" and method == "GET"):
+        opens_page = path in ("/", f"{self.place}/") and method == "GET"
+        if not self._from_us(headers, opens_page=opens_page):
             return _no(
                 403, "Expected a request of the studio's own pages, got one of another site."
             )
         if path == "/" and method == "GET" and b"token=" in scope["query_string"]:
             return self._entrance(QueryParams(scope["query_string"]))
-        csrf = self.csrf_of(headers)
+        csrf = self.csrf_of(headers) if path.startswith(f"{self.place}/") else None
         if csrf is None:
-            return _no(401, "Expected a browser that opened the link which the terminal shows.")
+            said = "Expected a browser that opened the link which the terminal shows."
+            opened = opens_page and "text/html" in headers.get("accept", "")
+            return HTMLResponse(f"{_PAGE}<p>{said}", 401) if opened else _no(401, said)
         if method in _SAFE:
             return None
         if not _same(headers.get(CSRF_HEADER, ""), csrf):
             return _no(403, "Expected the studio's own header with this request, got another.")
-        if self.read_only:
+        if self.read_only and path.removeprefix(self.place) not in _CHANGES_NOTHING:
             return _no(403, "Expected to read only (--read-only): nothing can be changed here.")
         return None
 
@@ -135,8 +143,10 @@ class Doorkeeper:
         if session is None:
             return _no(403, "Expected the newest link that the terminal shows; each opens once.")
         # from a file the first request is another site's, and a redirect would be too: our own page goes on
-        answer = HTMLResponse(_GO_ON) if "file" in asked else RedirectResponse("/", 303)
-        answer.set_cookie(self.cookie, session, httponly=True, samesite="strict", path="/")
+        home = f"{self.place}/"
+        go_on = f'{_PAGE}<meta http-equiv="refresh" content="0; url={home}">'
+        answer = HTMLResponse(go_on) if "file" in asked else RedirectResponse(home, 303)
+        answer.set_cookie(self.cookie, session, httponly=True, samesite="strict", path=home)
         return answer
 
 
@@ -151,8 +161,8 @@ def _no(status: int, sentence: str) -> Response:
 class Guarded:
     """The application behind its doorkeeper: every answer, refusals included, bears the headers."""
 
-    def __init__(self, app: ASGIApp, doorkeeper: Doorkeeper) -> None:
-        self._app, self.doorkeeper = app, doorkeeper
+    def __init__(self, app: ASGIApp, doorkeeper: Doorkeeper, leave: Callable[[], None]) -> None:
+        self._app, self.doorkeeper, self.leave = app, doorkeeper, leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -173,7 +183,9 @@ class Guarded:
         if refused is not None:
             await refused(scope, receive, guarded)
             return
-        await self._app(scope, _limited(scope, receive), guarded)
+        inner = {**scope, "path": scope["path"].removeprefix(self.doorkeeper.place)}
+        inner["raw_path"] = inner["path"].encode("utf-8", "surrogateescape")
+        await self._app(inner, _limited(inner, receive), guarded)
 
 
 class TooLargeError(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from typing import Any
 
 from sfumato.errors import SfumatoError, needs_extra
 
@@ -36,7 +37,15 @@ def serve(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=3,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    server = uvicorn.Server(config)
+    end = server.handle_exit
+
+    def leave(*signal: Any) -> None:
+        app.leave()  # streams end by themselves, so that nothing has to be cut off
+        end(*signal)
+
+    server.handle_exit = leave  # type: ignore[method-assign, assignment]
+    server.run(sockets=[listening])
 
 
 def _listen(port: int) -> socket.socket:

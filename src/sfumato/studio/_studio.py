@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ class Studio:
     people: PeopleRoom
     queue: JobQueue
     assistant: Assistant
+    leaving: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
     def open(cls, root: str | Path, doorkeeper: Doorkeeper) -> Studio:
@@ -34,20 +36,24 @@ class Studio:
         changes = not doorkeeper.read_only
         if changes:
             library.prepare()
-        return cls(
-            library,
-            doorkeeper,
-            OpenVideos(library.state / "index" if changes else None),
-            PeopleRoom(library),
-            JobQueue(library.state / "jobs", KINDS, start=changes),
-            Assistant(),
+        queue = JobQueue(
+            library.state / "jobs",
+            KINDS,
+            start=changes,
+            common={"root": str(library.root)},
+            resumes=not changes or library.is_own,
         )
+        if changes:
+            library.make_own()
+        videos = OpenVideos(library.state / "index" if changes else None)
+        return cls(library, doorkeeper, videos, PeopleRoom(library), queue, Assistant())
 
     def close(self) -> None:
         self.queue.close()
         self.people.close()
         self.assistant.close()
         self.videos.close()
+        self.library.close()
 
     @cached_property
     def methods(self) -> list[dict[str, Any]]:
@@ -62,7 +68,7 @@ class Studio:
 
     def begin(self, kind: str, title: str, **arguments: Any) -> QueuedJob:
         """Long work, which waits for its turn and goes on without the browser."""
-        return self.queue.add(kind, title, {"root": str(self.library.root), **arguments})
+        return self.queue.add(kind, title, arguments)
 
     def rate(self, entry: LibraryEntry) -> float:
         info = self.videos.info(entry.path)

@@ -5,32 +5,19 @@ Arguments are JSON that the server wrote: names below the root, never paths of t
 
 from __future__ import annotations
 
-import os
+import re
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
-from fractions import Fraction
-from functools import cache
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from sfumato import people, protect
 from sfumato.errors import SfumatoError
-from sfumato.media import (
-    IMAGE_SUFFIXES,
-    Frame,
-    Image,
-    SeekableVideo,
-    VideoWriter,
-    image_suffix,
-    open_video,
-    read_image,
-    video_suffix,
-)
+from sfumato.media import IMAGE_SUFFIXES, image_suffix, sound_suffix, video_suffix
 from sfumato.privacy import Guarantee, promise_from_json
-from sfumato.progress import tell, track
+from sfumato.progress import track
 from sfumato.studio._library import RELEASED, Library
 from sfumato.studio._people_room import boxes_path, people_path, write_sidecars
 
@@ -43,116 +30,54 @@ KINDS = {
     "audit": ("sfumato.studio._tasks:audit", "long"),
     "preview": ("sfumato.studio._tasks:preview", "short"),
 }
-CARRIED_AT_ONCE = people.STRETCH
+_ID = re.compile(r"[0-9a-f]{24}")
+_PREVIEWS = 4  # that are kept while the studio is open
 
 
 def find(arguments: Arguments, report: Report) -> dict[str, Any]:
     """Search one recording for people."""
-    library = Library(arguments["root"])
-    path = library.inside(arguments["name"])
-    with _frames(path) as (frames, width, height, count):
-        stream = people.find(frames, **arguments["settings"])
-
-        def found() -> Iterator[people.People]:
-            for number, (_, everybody) in enumerate(stream, start=1):
-                yield everybody
-                tell("searching", number, count)
-
-        people.PeopleFile.create(
-            people_path(library, arguments["name"]),
-            found(),
-            width=width,
-            height=height,
-            doubts=lambda: stream.review.spans,
-            force=True,
-        )
+    library, name = Library(arguments["root"]), arguments["name"]
+    path = library.inside(name)
+    people.search_recording(path, people_path(library, name), **arguments["settings"])
     for category in protect.CATEGORIES:
-        boxes_path(library, arguments["name"], category).unlink(missing_ok=True)
-    write_sidecars(library, arguments["name"])
+        boxes_path(library, name, category).unlink(missing_ok=True)
+    write_sidecars(library, name)
     return {"recording": library.id_of(path)}
 
 
-@contextmanager
-def _frames(path: Path) -> Iterator[tuple[Iterator[Frame], int, int, int | None]]:
-    if path.suffix.lower() in IMAGE_SUFFIXES:
-        image = read_image(path)
-        yield iter([Frame(image, 0, Fraction(0))]), image.shape[1], image.shape[0], 1
-        return
-    with open_video(path) as video:
-        yield iter(video), video.info.width, video.info.height, video.info.expected_frames
+def click(arguments: Arguments, report: Report) -> int:
+    """Somebody who was missed: found at a point, and carried both ways."""
+    path, file = _corrections(arguments)
+    return people.add_person_at(
+        file,
+        path,
+        arguments["frame"],
+        arguments["x"],
+        arguments["y"],
+        revision=arguments["revision"],
+    )
 
 
-@cache
-def _finders() -> tuple[people.Look, people.Look, Any]:
-    """The whole search for a point, one quick detector to follow, and who makes masks."""
-    look, segment = people.searchers(None, masks=True)
-    return look, people.search("centernet"), segment
+def follow(arguments: Arguments, report: Report) -> int:
+    """Somebody is right here: carry them further."""
+    path, file = _corrections(arguments)
+    return people.follow_person(
+        file, path, arguments["frame"], arguments["track"], revision=arguments["revision"]
+    )
 
 
-def click(arguments: Arguments, report: Report) -> dict[str, Any]:
-    """Somebody who was missed: found at a point, and carried both ways, as one edit."""
-    library = Library(arguments["root"])
-    path = library.inside(arguments["name"])
-    file = people.PeopleFile(people_path(library, arguments["name"]))
-    look, quick, segment = _finders()
-    start = arguments["frame"]
-    known = _known_boxes(file, start)
-    video: SeekableVideo | None = None
-    if path.suffix.lower() in IMAGE_SUFFIXES:
-        frame_at = _the_picture(path)
-    else:
-        video = SeekableVideo(path)
-        frame_at = video.frame
-    try:
-        person = people.person_at(
-            frame_at(start), arguments["x"], arguments["y"], file.new_track(), look, segment
-        )
-        rows = [people.PersonRow(start, person, key=True, confirmed=True)]
-        for end in (
-            min(file.frames - 1, start + CARRIED_AT_ONCE),
-            max(0, start - CARRIED_AT_ONCE),
-        ):
-            if end != start:
-                rows += [
-                    people.PersonRow(number, _carried(each))
-                    for number, each in people.carried(
-                        frame_at, person, start, end, quick, segment, known
-                    )
-                ]
-    finally:
-        if video is not None:
-            video.close()
-    file.add(rows, revision=arguments["revision"])
-    return {"track": person.track, "frames": len(rows)}
-
-
-def _the_picture(path: Path) -> Callable[[int], Image]:
-    return lambda number: read_image(path)
-
-
-def _carried(person: people.Person) -> people.Person:
-    return replace(person, evidence=people.CARRIED)
-
-
-def _known_boxes(file: people.PeopleFile, start: int) -> Callable[[int], list[people.Box]]:
-    rows = file.rows(max(0, start - CARRIED_AT_ONCE), start + CARRIED_AT_ONCE)
-    boxes: dict[int, list[people.Box]] = {}
-    for row in rows:
-        boxes.setdefault(row.frame, []).append(row.person.box)
-    return lambda number: boxes.get(number, [])
+def _corrections(arguments: Arguments) -> tuple[Path, people.PeopleFile]:
+    library, name = Library(arguments["root"]), arguments["name"]
+    return library.inside(name), people.PeopleFile(people_path(library, name))
 
 
 def promise(arguments: Arguments, report: Report) -> dict[str, Any]:
     """What a release would prove, in words; nothing is read of the recording."""
     height, width = arguments["height"], arguments["width"]
-    request = protect.Request(
-        source=Path(arguments["source"]),
-        target=Path("any"),
-        method=arguments["method"],
-        settings=arguments["settings"],
-        audio="keep" if arguments["keepAudio"] else "drop",
-    )
-    protect.check_form(request.method, request.settings)
+    source = Path(arguments["source"])
+    protect.check_form(arguments["method"], arguments["settings"])
+    protect.check_intention(source, Path("any"), arguments["method"], arguments["settings"])
+    request = _request(arguments, source, Path("any"), arguments["settings"])
     shape = protect.Shape(height, width, arguments["frames"])
     said = protect.dry_run(request, shape=shape, measure=arguments["measure"])
     promised = promise_from_json(said.payload["promise"])
@@ -167,8 +92,8 @@ def methods(arguments: Arguments, report: Report) -> list[dict[str, Any]]:
             "name": name,
             "line": protect.get(name).summary,
             "guarantee": protect.get(name).provides,
-            "forVideo": True,
-            "default": name == protect.DEFAULT_METHOD,
+            "medium": protect.get(name).medium,
+            "default": name in (protect.DEFAULT_METHOD, protect.SOUND_METHOD),
             "takesCorrections": "import_boxes" in protect.get(name).accepted_settings(),
             "settings": protect.form_schema(name),
         }
@@ -179,12 +104,13 @@ def methods(arguments: Arguments, report: Report) -> list[dict[str, Any]]:
 def protect_recordings(arguments: Arguments, report: Report) -> dict[str, Any]:
     """Release recordings one by one, or a folder at once; what is finished is not done again."""
     library = Library(arguments["root"])
+    protect.check_form(arguments["method"], arguments["settings"])
     if arguments["folder"] is not None:
         return _protect_folder(library, arguments)
     released, failures = [], []
     for item in track(arguments["items"], "recordings"):
         source = library.inside(item["name"])
-        target = library.root / item["target"]
+        target = library.output(item["target"])
         try:
             if not target.is_file():
                 _protect_one(library, source, target, item["name"], arguments)
@@ -208,13 +134,13 @@ def _protect_one(
         settings = protect.corrected_settings(
             arguments["method"], settings, file, write_sidecars(library, name)
         )
-    _run(_request(arguments, source, target, settings), arguments)
+    _run(library, _request(arguments, source, target, settings), arguments)
 
 
 def _protect_folder(library: Library, arguments: Arguments) -> dict[str, Any]:
     source = library.inside(arguments["folder"])
-    target = library.root / arguments["target"]
-    said = _run(_request(arguments, source, target, arguments["settings"]), arguments)
+    target = library.output(arguments["target"])
+    said = _run(library, _request(arguments, source, target, arguments["settings"]), arguments)
     return {
         "releases": [library.id_of(path) for path in said.outputs],
         "failed": said.payload["failures"],
@@ -224,22 +150,23 @@ def _protect_folder(library: Library, arguments: Arguments) -> dict[str, Any]:
 def _request(
     arguments: Arguments, source: Path, target: Path, settings: dict[str, Any]
 ) -> protect.Request:
+    protect.sound_wishes(arguments["audio"], settings, arguments["method"], None)
     return protect.Request(
         source=source,
         target=target,
         method=arguments["method"],
         settings=settings,
-        audio="keep" if arguments["keepAudio"] else "drop",
-        names="keep" if arguments["keepNames"] else "random",
+        audio=arguments["audio"],
+        names="keep" if arguments.get("keepNames") else "random",
     )
 
 
-def _run(request: protect.Request, arguments: Arguments) -> protect.CommandResult:
+def _run(library: Library, request: protect.Request, arguments: Arguments) -> protect.CommandResult:
     from sfumato.ledger import spending
 
     asked = arguments["ledger"] or {}
     counted = spending(
-        asked.get("path"), asked.get("dataset"), key=None,
+        library.ledger(asked["id"]) if asked else None, asked.get("dataset"), key=None,
         acknowledged=bool(asked.get("acknowledgeNoGuarantee")), verb="protect",
         operator=asked.get("operator"), purpose=asked.get("purpose"),
     )  # fmt: skip
@@ -251,70 +178,33 @@ def _run(request: protect.Request, arguments: Arguments) -> protect.CommandResul
 
 def release_name(source: Path, *, keep: bool) -> str:
     """Where a release of one recording goes: a random name tells nobody who is in it."""
-    is_picture = source.suffix.lower() in IMAGE_SUFFIXES
-    ending = image_suffix(source) if is_picture else video_suffix(source, "h264")
+    if protect.is_sound(source):
+        ending = sound_suffix(source)
+    elif source.suffix.lower() in IMAGE_SUFFIXES:
+        ending = image_suffix(source)
+    else:
+        ending = video_suffix(source, "h264")
     stem = source.stem if keep else secrets.token_hex(8)
     return f"{RELEASED}/{stem}{ending}"
 
 
 def preview(arguments: Arguments, report: Report) -> dict[str, Any]:
     """A few frames as they would be released, in the private folder; never a release."""
-    library, name = Library(arguments["root"]), arguments["name"]
-    path, first, last = library.inside(name), arguments["from"], arguments["to"]
-    target = library.kept("previews", f"{arguments['preview']}.mkv")
-    settings = dict(arguments["settings"])
-    protect.check_form(arguments["method"], settings)
-    with SeekableVideo(path) as video:
-        last = min(last, len(video) - 1)
-        if first > last:
-            raise SfumatoError("Expected a part of the recording to preview, got none.")
-        if people_path(library, name).is_file():
-            settings = _part_of_corrections(library, arguments, first, last, settings)
-        began = float(video.seconds(first))
-        for edge in ("start", "end"):
-            if settings.get(edge) is not None:
-                settings[edge] = max(0.0, float(settings[edge]) - began)
-        method = protect.make(
-            arguments["method"], protect.with_defaults(arguments["method"], settings)[0]
-        )
-        count = last - first + 1
-
-        def frames() -> Iterator[Frame]:
-            for number in range(first, last + 1):
-                yield Frame(video.frame(number), number - first, video.seconds(number))
-
-        with VideoWriter(
-            target, rate=video.info.rate, size=(video.info.width, video.info.height), codec="ffv1",
-            force=True,
-        ) as writer:  # fmt: skip
-            for number, frame in enumerate(method.frames(frames(), count=count), start=1):
-                writer.write(frame.image)
-                tell("previewing", number, count)
-    os.chmod(target, 0o600)
-    return {"preview": arguments["preview"], "from": first, "to": last}
-
-
-def _part_of_corrections(
-    library: Library, arguments: Arguments, first: int, last: int, settings: dict[str, Any]
-) -> dict[str, Any]:
-    file = people.PeopleFile(people_path(library, arguments["name"]))
-    part = library.kept("previews", f"{arguments['preview']}.part.db")
-    people.PeopleFile.create(
-        part, file.people(first, last), width=file.width, height=file.height, force=True
-    )
-    cut = people.PeopleFile(part)
-    places = {
-        each: library.kept("previews", f"{arguments['preview']}.{each}.json")
-        for each in protect.CATEGORIES
-    }
-    for category, place in places.items():
-        protect.write_boxes(cut, category, place)
-    found = protect.corrected_settings(arguments["method"], settings, file, places)
-    here = {row.person.track for row in cut.rows()}
-    if "leave_open" in found:
-        found["leave_open"] = [each for each in found["leave_open"] if each in here]
-    part.unlink()
-    return found
+    library, name, id = Library(arguments["root"]), arguments["name"], arguments["preview"]
+    method, settings = arguments["method"], arguments["settings"]
+    protect.check_form(method, settings)
+    if not _ID.fullmatch(id):
+        raise SfumatoError("Expected the id of a preview, got something else.")
+    corrected = people_path(library, name)
+    file = people.PeopleFile(corrected) if corrected.is_file() else None
+    place = library.kept("previews", f"{id}.mkv")
+    first, last = arguments["from"], arguments["to"]
+    first, last = protect.preview(method, settings, library.inside(name), place, first, last, file)
+    for old in sorted(place.parent.glob("*.mkv"), key=lambda path: path.stat().st_mtime)[
+        :-_PREVIEWS
+    ]:
+        old.unlink()
+    return {"preview": id, "from": first, "to": last}
 
 
 def audit(arguments: Arguments, report: Report) -> dict[str, Any]:

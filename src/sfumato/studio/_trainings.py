@@ -32,7 +32,7 @@ async def trainings(request: Request) -> Response:
 
 
 def _listed(studio: Studio) -> dict[str, Any]:
-    runs = [shown(job) for job in studio.queue.all() if job.kind == "train"]
+    runs = [shown(studio, job) for job in studio.queue.all() if job.kind == "train"]
     found = studio.library.configs()
     return {
         "configs": [{"id": each.id, "name": each.name} for each in found],
@@ -45,7 +45,7 @@ async def start(request: Request) -> Response:
     asked = await body_of(request, config=str)
     entry = await in_thread(studio.library.config, checked_id(asked["config"]))
     job = studio.begin("train", f"Train {entry.name}", name=entry.name)
-    return JSONResponse({"job": shown(job)})
+    return JSONResponse({"job": shown(studio, job)})
 
 
 def train(arguments: dict[str, Any], report: Any) -> dict[str, Any]:

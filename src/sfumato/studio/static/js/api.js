@@ -45,7 +45,7 @@ export async function post(path, body = {}) {
 }
 
 export async function openSession() {
-  const session = await get("/api/session");
+  const session = await get("api/session");
   csrf = session.csrf;
   return session;
 }

@@ -4,30 +4,28 @@ import { useEffect, useState } from "./html.js";
 
 const jobs = new Map();
 const listeners = new Set();
-const begun = new Map(Object.entries(JSON.parse(sessionStorage.getItem("begun") || "{}")));
+const begun = new Set(); // by this window
 const ENDED = new Set(["done", "failed", "cancelled"]);
 export const ended = (job) => ENDED.has(job.state);
 
-function note(told) {
-  const job = { recording: begun.get(told.id) ?? null, ...told };
+function note(job) {
   jobs.set(job.id, job);
   listeners.forEach((listener) => listener(job));
 }
 
 export function listen() {
-  const source = new EventSource("/api/jobs/events");
+  const source = new EventSource("api/jobs/events");
   source.addEventListener("job", (event) => note(JSON.parse(event.data)));
   return () => source.close();
 }
 
-export const cancel = async (id) => note((await post(`/api/jobs/${id}/cancel`)).job);
-export const resume = async (id) => note((await post(`/api/jobs/${id}/resume`)).job);
+export const cancel = async (id) => note((await post(`api/jobs/${id}/cancel`)).job);
+export const resume = async (id) => note((await post(`api/jobs/${id}/resume`)).job);
 
-/** Post what begins a job about a recording; give its id. Its events may already have been heard. */
-export async function begin(path, body, recording = null) {
+/** Post what begins a job; give its id. Its events may already have been heard. */
+export async function begin(path, body) {
   const { job } = await post(path, body);
-  begun.set(job.id, recording);
-  sessionStorage.setItem("begun", JSON.stringify(Object.fromEntries(begun)));
+  begun.add(job.id);
   note(jobs.get(job.id) || job);
   return job.id;
 }

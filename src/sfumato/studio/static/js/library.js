@@ -9,24 +9,25 @@ import { Empty, Icon, Meter, Problem, progressWords, State, Tool } from "./ui.js
 
 function nextStep(recording) {
   const release = recording.releases.at(-1);
-  if (recording.problem || recording.kind === "sound") return null; // no method here takes sound alone
+  if (recording.problem) return null;
+  if (recording.kind === "sound" && recording.state === "new") return { words: "Protect", to: link("protect", recording.id) };
   if (recording.state === "new") return { words: "Find people", find: true };
   if (recording.state === "found")
     return { words: recording.doubts ? `Review ${plural(recording.doubts, "doubt")}` : "Review", to: link("review", recording.id) };
-  if (recording.state === "released" && !release.reviewed) return { words: "Sign off", to: link("signoff", release.id) };
+  if (recording.state === "released" && !release.reviewed && recording.kind !== "sound") return { words: "Sign off", to: link("signoff", release.id) };
   if (recording.state === "released") return { words: "Understand", to: link("understand", release.id) };
   return { words: "Protect", to: link("protect", recording.id) };
 }
 
 function place(recording) {
   if (recording.releasedOnly) return link("understand", recording.releases[0]?.id);
-  return link("review", recording.id);
+  return link(recording.kind === "sound" ? "protect" : "review", recording.id);
 }
 
 function facts(recording) {
   const size = recording.width ? `${recording.width} × ${recording.height}` : null;
   const long = recording.kind === "picture" ? null : recording.seconds != null && length(recording.seconds);
-  return [long, size, bytes(recording.bytes)].filter(Boolean).join(" · ");
+  return [recording.folder, long, size, bytes(recording.bytes)].filter(Boolean).join(" · ");
 }
 
 function Next({ recording, job, find, readOnly }) {
@@ -40,7 +41,7 @@ function Next({ recording, job, find, readOnly }) {
 
 function Thumbnail({ recording }) {
   if (recording.thumbnail) return html`<img loading="lazy" src=${recording.thumbnail} alt="" />`;
-  return html`<span class="veil"><${Icon} name=${recording.kind} /><small>shown once it is protected</small></span>`;
+  return html`<span class="veil"><${Icon} name=${recording.kind} /><small>${recording.kind === "sound" ? "sound" : "shown once it is protected"}</small></span>`;
 }
 
 function Card({ recording, chosen, choose, ...rest }) {
@@ -52,7 +53,8 @@ function Card({ recording, chosen, choose, ...rest }) {
     <p class="muted number">${facts(recording)}</p>
     ${recording.problem && html`<p class="bad">${recording.problem}</p>`}
     ${release && html`<p class=${release.terms ? "promise good" : "promise muted"} title=${release.terms || release.guarantee}>
-      ${release.terms && html`<${Icon} name="protect" />`}<span class="clip">${release.method}: ${release.terms || release.guarantee}</span></p>`}
+      ${release.terms && html`<${Icon} name="protect" />`}<span class="clip">${release.method}: ${release.terms || "no guarantee"}</span></p>
+      ${release.reviewed && html`<p class="muted clip" title=${release.reviewed.words}>somebody left on ${count(release.reviewed.misses)} of ${count(release.reviewed.looked)} frames (${release.reviewed.who})</p>`}`}
     <div class="row spread"><${State} state=${recording.state} /><${Next} recording=${recording} ...${rest} /></div></div></li>`;
 }
 
@@ -72,7 +74,7 @@ function Rows({ shown, chosen, choose, working, find, readOnly }) {
 export function Budgets({ ledger }) {
   return html`${ledger.map((each) => html`<section class="budget" key=${`${each.id} ${each.dataset}`}>
     <div class="row"><b class="grow name">${each.dataset}</b><span class="number">${percent(1 - each.share)} left</span></div>
-    <${Meter} share=${each.share} label=${`${each.dataset}: ${percent(each.share)} of the budget is spent`}
+    <${Meter} share=${1 - each.share} label=${`${each.dataset}: ${percent(1 - each.share)} of the budget is left`}
       tone=${each.share > 0.9 ? "bad" : each.share > 0.7 ? "warn" : ""} />
     <p class="muted">${each.terms}</p></section>`)}`;
 }
@@ -92,7 +94,7 @@ export function Library({ session, recordings, folders: every }) {
   const [view, setView] = useState(localStorage.getItem("view") || "grid");
   const [chosen, setChosen] = useState(new Set());
   const [error, setError] = useState(null);
-  const ledger = useResource("/api/ledger");
+  const ledger = useResource("api/ledger");
   const jobs = useJobs();
   const shown = useMemo(() => {
     const words = wanted.toLowerCase();
@@ -100,8 +102,8 @@ export function Library({ session, recordings, folders: every }) {
   }, [recordings, wanted, state]);
   const choose = (id) => setChosen((old) => { const next = new Set(old); next.delete(id) || next.add(id); return next; });
   const look = (name) => { setView(name); localStorage.setItem("view", name); };
-  const find = (recording) => begin(`/api/recordings/${recording.id}/find`, { settings: {} }, recording.id).then(() => setError(null), setError);
-  const working = (recording) => jobs.find((job) => !ended(job) && job.recording === recording.id);
+  const find = (recording) => begin(`api/recordings/${recording.id}/find`, { settings: {} }).then(() => setError(null), setError);
+  const working = (recording) => jobs.find((job) => !ended(job) && job.recordings.includes(recording.id));
   useKeys([
     { keys: ["/"], label: "Search", run: () => document.getElementById("search")?.focus() },
     { keys: ["g"], label: "Grid or list", run: () => look(view === "grid" ? "list" : "grid") },
@@ -114,6 +116,7 @@ export function Library({ session, recordings, folders: every }) {
     return html`<${Empty} icon="folder" title="No recordings here yet">
       <p>Put videos or pictures into the folder <b>${session.root}</b>, then reload this page.
       Nothing leaves this computer.</p><button type="button" onClick=${() => location.reload()}>Reload</button><//>`;
+  const fresh = recordings.filter((one) => chosen.has(one.id) && one.state === "new" && one.kind !== "sound" && !one.problem && !working(one));
   const each = { find, readOnly: session.readOnly };
   return html`<header class="head"><div class="grow"><h1>${session.root}</h1>
       <p class="muted">${plural(recordings.length, "recording")}, ${count(recordings.filter((one) => one.state === "released").length)} released</p></div>
@@ -125,6 +128,7 @@ export function Library({ session, recordings, folders: every }) {
     <${Problem} error=${error} />
     ${chosen.size > 0 && html`<div class="bar row" role="status"><span class="grow">${plural(chosen.size, "recording")} chosen</span>
       <button type="button" onClick=${() => setChosen(new Set())}>Choose none</button>
+      ${fresh.length > 0 && html`<button type="button" disabled=${session.readOnly} onClick=${() => fresh.forEach(find)}>Find people in ${fresh.length === 1 ? "it" : count(fresh.length)}</button>`}
       <button type="button" class="primary" onClick=${() => go("protect", [...chosen].join(","))}>Protect them</button></div>`}
     <div class="sides"><div>
       ${shown.length === 0 && html`<p class="muted">Nothing matches. <button type="button" class="small" onClick=${() => { setWanted(""); setState(""); }}>Show all</button></p>`}

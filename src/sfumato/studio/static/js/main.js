@@ -52,7 +52,7 @@ function Rail({ route, recording, tools }) {
   const release = recording?.releases.at(-1);
   const place = { recording: recording?.id, release: release?.id };
   return html`<nav class="rail" aria-label="Pages">
-    <a class="brand" href=${link("library")} title="sfumato studio"><img src="/static/icon.svg" alt="sfumato studio" /></a>
+    <a class="brand" href=${link("library")} title="sfumato studio"><img src="static/icon.svg" alt="sfumato studio" /></a>
     ${PAGES.map(
       ({ name, title, of }) => html`<a class="place" href=${link(name, place[of])}
         aria-current=${route.page === name ? "page" : undefined}><${Icon} name=${name} /><span>${title}</span></a>`,
@@ -64,7 +64,7 @@ function Shell({ session }) {
   const route = useRoute();
   const [theme, nextTheme] = useTheme();
   const [shown, setShown] = useState(null);
-  const recordings = useResource("/api/recordings");
+  const recordings = useResource("api/recordings");
   const jobs = useJobs();
   const running = jobs.filter((job) => !ended(job));
   useJobEnds(useCallback(() => recordings.reload(), []));

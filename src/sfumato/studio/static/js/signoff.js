@@ -1,7 +1,7 @@
 // Sign off: frames drawn by chance, answered by keys; the card carries what was seen.
-import { post } from "./api.js";
-import { count, decimal, firstSentence, percent, plural } from "./format.js";
-import { html, useEffect, useState } from "./html.js";
+import { get, post } from "./api.js";
+import { count, decimal, firstSentence, plural } from "./format.js";
+import { html, useEffect, useRef, useState } from "./html.js";
 import { useKeys } from "./keys.js";
 import { link } from "./router.js";
 import { Chooser } from "./chooser.js";
@@ -12,8 +12,8 @@ const USUAL = 60;
 export function SignOff({ route, recordings, session, reload }) {
   const id = route.rest[0];
   const recording = recordings.find((each) => each.releases.some((one) => one.id === id));
-  if (!recording)
-    return html`<${Chooser} title="Sign off" icon="signoff" page="signoff" release recordings=${recordings}
+  if (!recording || recording.kind === "sound")
+    return html`<${Chooser} title="Sign off" icon="signoff" page="signoff" release recordings=${recordings.filter((each) => each.kind !== "sound")}
       words="Look at frames drawn by chance, and say whether anyone is left. Choose a release." />`;
   const release = recording.releases.find((one) => one.id === id);
   return html`<${Sheet} recording=${recording} release=${release} session=${session} reload=${reload} />`;
@@ -24,7 +24,10 @@ function Sheet({ recording, release, session, reload }) {
   const [sample, setSample] = useState(null);
   const [error, setError] = useState(null);
   const [result, setResult] = useState(null);
-  const draw = () => post(`/api/releases/${release.id}/review`, { frames: Number(wanted) }).then((drawn) => { setSample(drawn); setResult(null); setError(null); }, setError);
+  useEffect(() => {
+    get(`api/releases/${release.id}/review`).then((begun) => begun && !session.readOnly && setSample(begun), setError);
+  }, []);
+  const draw = () => post(`api/releases/${release.id}/review`, { frames: Number(wanted) }).then((drawn) => { setSample(drawn); setResult(null); setError(null); }, setError);
   return html`<header class="head"><div class="grow"><p class="over-title muted">Sign off</p><h1 class="name">${recording.name}</h1>
       <p class="muted">${release.name} · ${release.method} · ${firstSentence(release.guarantee)}</p></div></header>
     <${Problem} error=${error} />
@@ -39,22 +42,23 @@ function Sheet({ recording, release, session, reload }) {
 }
 
 function Answering({ sample, release, recording, done }) {
-  const [answers, setAnswers] = useState({});
+  const [answers, setAnswers] = useState(sample.answers);
   const [history, setHistory] = useState([]);
-  const [at, setAt] = useState(0);
+  const [at, setAt] = useState(Math.max(0, sample.frames.findIndex((n) => sample.answers[n] === undefined)));
   const [who, setWho] = useState("");
   const [error, setError] = useState(null);
   const frames = sample.frames;
   const open = frames.filter((n) => answers[n] === undefined).length;
-  useEffect(() => {
-    const warn = (event) => event.preventDefault();
-    addEventListener("beforeunload", warn);
-    return () => removeEventListener("beforeunload", warn);
-  }, []);
+  const keep = useRef(Promise.resolve());
+  const change = (next) => {
+    setAnswers(next);
+    const given = Object.fromEntries(Object.entries(next).filter(([, left]) => left !== undefined));
+    keep.current = keep.current.then(() => post(`api/reviews/${sample.review}/answers`, { answers: given })).then(() => setError(null), setError);
+  };
   const answer = (left) => {
     const next = { ...answers, [frames[at]]: left };
     setHistory([...history, [at, answers[frames[at]]]]);
-    setAnswers(next);
+    change(next);
     const after = frames.findIndex((n, i) => i > at && next[n] === undefined);
     const any = frames.findIndex((n) => next[n] === undefined);
     setAt(after >= 0 ? after : any >= 0 ? any : at);
@@ -63,11 +67,11 @@ function Answering({ sample, release, recording, done }) {
     if (!history.length) return;
     const [place, before] = history.at(-1);
     setHistory(history.slice(0, -1));
-    setAnswers({ ...answers, [frames[place]]: before });
+    change({ ...answers, [frames[place]]: before });
     setAt(place);
   };
   const move = (by) => () => setAt(Math.min(frames.length - 1, Math.max(0, at + by)));
-  const send = () => post(`/api/reviews/${sample.review}`, { who, answers }).then(done, setError);
+  const send = () => keep.current.then(() => post(`api/reviews/${sample.review}`, { who, answers })).then(done, setError);
   useKeys([
     { keys: ["a"], label: "Anyone left (in doubt, too)", run: () => answer(true) },
     { keys: ["n"], label: "Nobody left", run: () => answer(false) },
@@ -75,7 +79,7 @@ function Answering({ sample, release, recording, done }) {
     { keys: ["ArrowLeft"], label: "Previous frame", run: move(-1) },
     { keys: ["Ctrl+z", "u"], label: "Undo", run: undo },
   ]);
-  const picture = (n, width) => `/api/releases/${release.id}/frames/${n}?width=${width}`;
+  const picture = (n, width) => `api/releases/${release.id}/frames/${n}?width=${width}`;
   const left = frames.filter((n) => answers[n]).length;
   return html`<div class="answering"><figure><img class="large" src=${picture(frames[at], Math.min(1280, recording.width || 1280))} alt=${`Protected frame ${frames[at]}`} data-left=${String(answers[frames[at]])} />
       <figcaption class="number muted">${at + 1} of ${frames.length}: frame ${count(frames[at])}</figcaption></figure>
@@ -97,7 +101,7 @@ function Result({ result, release, recording, again }) {
   return html`<div class=${`notice ${result.misses ? "bad" : "good"} result`} role="status">
     <p class="figure number">${decimal(result.misses)} <small>of ${plural(result.looked, "frame")} with somebody left</small></p>
     <p class="lead">${result.words}</p>
-    <p>With 95 % confidence, somebody is left on at most <b>${percent(result.bound95, 1)}</b> of the frames. This now stands on the card.</p>
+    <p>This now stands on the card.</p>
     ${result.misses > 0 && html`<p>Go back to Review, click on whoever was missed, and protect again: ${result.left.map((n) => html`<a href=${`${link("review", recording.id)}?frame=${n}`}>frame ${count(n)}</a> `)}</p>`}
     <a class="button primary" href=${link("understand", release.id)}>See the card</a> <button type="button" onClick=${again}>Look again</button></div>`;
 }

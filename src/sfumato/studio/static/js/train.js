@@ -7,13 +7,13 @@ import { Chart } from "./chart.js";
 import { Empty, Loading, Problem, Progress } from "./ui.js";
 
 export function Train({ session }) {
-  const trainings = useResource("/api/trainings");
+  const trainings = useResource("api/trainings");
   const [chosen, setChosen] = useState(null);
   const [error, setError] = useState(null);
   const jobs = useJobs().filter((job) => job.kind === "train");
   if (!trainings.data) return trainings.error ? html`<${Problem} error=${trainings.error} retry=${trainings.reload} />` : html`<${Loading} what="Looking for training files …" />`;
   const configs = trainings.data.configs || [];
-  const start = (config) => begin("/api/train", { config: config.id }).then((id) => { setChosen(id); setError(null); }, setError);
+  const start = (config) => begin("api/train", { config: config.id }).then((id) => { setChosen(id); setError(null); }, setError);
   const job = jobs.find((each) => each.id === chosen) || jobs[0];
   if (!configs.length && !job)
     return html`<${Empty} icon="train" title="No training file here yet"><p>Put one into <b>${session.root}</b>:
@@ -24,6 +24,7 @@ export function Train({ session }) {
       <aside><h2>Training files</h2><ul class="plain">${configs.map((config) => html`<li class="row" key=${config.id}><span class="grow name" title=${config.name}>${config.name}
         ${config.words && html`<small class="muted block">${config.words}</small>`}${config.problem && html`<small class="bad block">${config.problem}</small>`}</span>
         <button type="button" class="small" disabled=${session.readOnly || Boolean(config.problem)} onClick=${() => start(config)}>Start</button></li>`)}</ul>
+      <p class="muted">One training a file. To choose among many, <code>sfumato tune</code> on the command line counts what the choice costs.</p>
       ${jobs.length > 1 && html`<h2>Runs</h2><ul class="plain">${jobs.map((each) => html`<li key=${each.id}><button type="button" class="pick row" aria-pressed=${each === job}
         onClick=${() => setChosen(each.id)}><span class="grow name">${each.title}</span><small class="muted">${each.state}</small></button></li>`)}</ul>`}</aside></div>`;
 }

@@ -73,6 +73,7 @@ const STATE_WORDS = { waiting: "waiting", running: "running", done: "done", fail
 
 export function progressWords(job) {
   if (job.state !== "running") return STATE_WORDS[job.state];
+  if (!job.done) return "starting …";
   const share = job.total ? percent(job.done / job.total) : "running";
   return job.secondsLeft == null ? share : `${share}, ${lasting(job.secondsLeft)} left`;
 }

@@ -1,5 +1,5 @@
 // Understand: what is promised to whom, what attacks got, what is left of the budget.
-import { post, useResource } from "./api.js";
+import { useResource } from "./api.js";
 import { day } from "./format.js";
 import { html, useState } from "./html.js";
 import { begin, useJob } from "./jobs.js";
@@ -18,19 +18,20 @@ export function Understand({ route, recordings, session }) {
     return html`<${Chooser} title="Understand" icon="understand" page="understand" release recordings=${recordings}
       words="What a release promises, to whom, and what attacks got. Choose a release." />`;
   const release = recording.releases.find((one) => one.id === id);
+  const pages = { report: `api/releases/${id}/report`, impact: `api/releases/${id}/impact?format=html` };
   return html`<header class="head"><div class="grow"><p class="over-title muted">Understand</p><h1 class="name">${recording.name}</h1>
       <p class="muted">${release.name} · ${release.method}</p></div>
       ${recording.releases.length > 1 && html`<label class="row muted">Release<select value=${id} onChange=${(event) => { location.hash = link("understand", event.target.value); }}>
         ${recording.releases.map((one) => html`<option value=${one.id}>${one.name}</option>`)}</select></label>`}
-      <button type="button" onClick=${() => print()}>Print</button></header>
+      ${pages[tab] ? html`<a class="button" href=${pages[tab]} target="_blank" rel="noopener">Open, to print as PDF</a>` : html`<button type="button" onClick=${() => print()}>Print</button>`}</header>
     <div class="tabs" role="tablist" aria-label="About this release">${TABS.map(([name, title]) => html`<button type="button" role="tab"
       aria-selected=${tab === name} aria-controls="panel" tabindex=${tab === name ? 0 : -1} onClick=${() => setTab(name)} onKeyDown=${(event) => turn(event, setTab, tab)}>${title}</button>`)}</div>
     <div id="panel" role="tabpanel" aria-label=${TABS.find(([name]) => name === tab)[1]} class="panel">
-      ${tab === "card" && html`<${Card} release=${release} session=${session} />`}
+      ${tab === "card" && html`<${Card} release=${release} sound=${recording.kind === "sound"} />`}
       ${tab === "attacks" && html`<${Attacks} release=${release} session=${session} />`}
-      ${tab === "report" && html`<${Framed} title="The report" src=${`/api/releases/${release.id}/report`} />`}
+      ${tab === "report" && html`<${Framed} title="The report" src=${pages.report} />`}
       ${tab === "budget" && html`<${Ledger} />`}
-      ${tab === "impact" && html`<${Impact} release=${release} />`}</div>`;
+      ${tab === "impact" && html`<${Impact} release=${release} page=${pages.impact} />`}</div>`;
 }
 
 function turn(event, setTab, tab) {
@@ -76,15 +77,13 @@ function Verdict({ verdict }) {
     ${verdict.remarks?.map((each) => html`<p>${each}</p>`)}</div>`;
 }
 
-function Card({ release }) {
-  const card = useResource(`/api/releases/${release.id}/card`);
-  const [checked, setChecked] = useState(null);
-  const [error, setError] = useState(null);
-  const verify = () => post(`/api/releases/${release.id}/verify`).then((answer) => { setChecked(answer); setError(null); }, setError);
+function Card({ release, sound }) {
+  const card = useResource(`api/releases/${release.id}/card`);
   if (!card.data) return card.error ? html`<${Problem} error=${card.error} retry=${card.reload} />` : html`<${Loading} what="Reading the card …" />`;
-  return html`<div class="checked"><${Verdict} verdict=${checked || card.data.verdict} /><button type="button" onClick=${verify}>Verify again</button>
-      ${!release.reviewed && html`<a class="button primary" href=${link("signoff", release.id)}>Sign off</a>`}</div>
-    <${Problem} error=${error} /><${Prose} words=${card.data.words} />
+  return html`<div class="checked"><${Verdict} verdict=${card.data.verdict} /><button type="button" onClick=${card.reload}>Verify again</button>
+      ${!release.reviewed && !sound && html`<a class="button primary" href=${link("signoff", release.id)}>Sign off</a>`}</div>
+    ${sound && html`<figure class="listen"><figcaption>The protected sound</figcaption><audio controls preload="none" src=${`api/releases/${release.id}/sound`}></audio></figure>`}
+    <${Problem} error=${card.error} /><${Prose} words=${card.data.words} />
     <details><summary>The card as JSON</summary><pre>${JSON.stringify(card.data.json, null, 2)}</pre></details>`;
 }
 
@@ -101,7 +100,7 @@ function Attack({ kind, title, words, release, session }) {
   const [id, setId] = useState(null);
   const [error, setError] = useState(null);
   const job = useJob(id);
-  const start = () => begin(`/api/releases/${release.id}/audit`, { kind }).then((begun) => { setId(begun); setError(null); }, setError);
+  const start = () => begin(`api/releases/${release.id}/audit`, { kind }).then((begun) => { setId(begun); setError(null); }, setError);
   return html`<section class="tile"><h2>${title}</h2><p class="muted">${words}</p>
     <button type="button" disabled=${session.readOnly || (job && job.state === "running")} onClick=${start}>Attack</button>
     <${Problem} error=${error} />${job && html`<${Progress} job=${job} />`}
@@ -116,24 +115,22 @@ function Outcome({ result }) {
 const COLUMNS = ["date", "method", "epsilon alone", "total after", "epsilons are for", "operator", "purpose", "state"];
 
 function Ledger() {
-  const ledger = useResource("/api/ledger");
+  const ledger = useResource("api/ledger");
   if (!ledger.data) return ledger.error ? html`<${Problem} error=${ledger.error} retry=${ledger.reload} />` : html`<${Loading} what="Reading the ledger …" />`;
   if (!ledger.data.length)
     return html`<${Empty} icon="understand" title="No budget is kept here"><p>A budget adds up what all releases of the same people reveal together.
-      <code>sfumato ledger create films --ledger book.db --epsilon 8 --delta 1e-5</code> begins one in this folder.</p><//>`;
+      <code>sfumato ledger create films --owner lab --epsilon 8 --delta 1e-5 --unit record --relation replace --ledger book.db</code> begins one in this folder.</p><//>`;
   return html`${ledger.data.map((each) => html`<section key=${each.dataset}><${Budgets} ledger=${[each]} />
     ${each.sentences.map((one) => html`<p>${one}</p>`)}
     ${each.history.length > 0 && html`<table class="rows"><thead><tr>${COLUMNS.map((name) => html`<th>${name}</th>`)}</tr></thead><tbody>
       ${each.history.map((one) => html`<tr>${COLUMNS.map((name) => html`<td class="number">${name === "date" ? day(one[name]) : one[name]}</td>`)}</tr>`)}</tbody></table>`}</section>`)}`;
 }
 
-function Impact({ release }) {
-  const place = `/api/releases/${release.id}/impact?format=`;
+function Impact({ release, page }) {
   return html`<p>The part of a data-protection impact assessment that this release can answer by itself: what was done, what is promised, what was
     measured, what is left open for you.</p>
-    <div class="actions"><a class="button primary" href=${`${place}md`} download="impact.md"><${Icon} name="download" />Markdown</a>
-    <a class="button" href=${`${place}html`} target="_blank" rel="noopener">Open, to print as PDF</a></div>
-    <${Framed} title="The export for an impact assessment" src=${`${place}html`} />`;
+    <div class="actions"><a class="button primary" href=${`api/releases/${release.id}/impact?format=md`} download="impact.md"><${Icon} name="download" />Markdown</a></div>
+    <${Framed} title="The export for an impact assessment" src=${page} />`;
 }
 
 /** A page of the server's without scripts; it takes seconds to be made. */

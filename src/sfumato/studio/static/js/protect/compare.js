@@ -15,8 +15,8 @@ export function Compare({ recording, preview, width }) {
     const arrived = () => draw((n) => n + 1);
     const make = (address) => new Frames(address, to + 1, { arrived, failed: () => {}, first: from });
     return {
-      before: make((n) => `/api/recordings/${recording.id}/frames/${n}?width=${width}`),
-      after: make((n) => `/api/previews/${preview.id}/frames/${n}?width=${width}`),
+      before: make((n) => `api/recordings/${recording.id}/frames/${n}?width=${width}`),
+      after: make((n) => `api/previews/${preview.id}/frames/${n}?width=${width}`),
     };
   }, [preview.id]);
   useEffect(() => () => { sources.before.close(); sources.after.close(); }, [sources]);

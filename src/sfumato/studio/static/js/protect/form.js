@@ -3,7 +3,7 @@ import { html } from "../html.js";
 import { bound } from "../format.js";
 
 const SUCH_AS = { epsilon: "8", delta: "1e-6", unit: "pixels(16, frames=1)" };
-const shown = (value) => (value === null || value === undefined || (Array.isArray(value) && !value.length) ? "not set" : String(value));
+const shown = (value) => (value === null || value === undefined || (Array.isArray(value) && !value.length) ? "by itself" : String(value));
 
 function bounds({ least, most, integer }) {
   const whole = integer ? "a whole number, " : "";
@@ -17,7 +17,7 @@ function Control({ each, value, change, disabled }) {
     return html`<input ...${common} required=${false} type="checkbox" role="switch" checked=${value ?? each.standard} onChange=${(event) => change(event.target.checked)} />`;
   if (each.kind === "choice")
     return html`<select ...${common} onChange=${(event) => change(event.target.value)}>
-      ${each.standard == null && html`<option value="">not set</option>`}
+      ${each.standard == null && html`<option value="">by itself</option>`}
       ${each.choices.map((name) => html`<option selected=${name === (value ?? each.standard)}>${name}</option>`)}</select>`;
   const number = each.kind === "number";
   return html`<input ...${common} type="text" inputmode=${number ? "decimal" : "text"} autocomplete="off" spellcheck=${false}
@@ -27,7 +27,8 @@ function Control({ each, value, change, disabled }) {
 }
 
 function Field({ each, value, change, disabled }) {
-  const hint = each.kind === "number" ? bounds(each) : each.hint === "text" ? "" : each.hint;
+  const limits = each.kind === "number" ? bounds(each) : each.hint === "text" ? "" : each.hint;
+  const hint = [each.means, limits].filter(Boolean).join("; ");
   return html`<div class=${`field ${each.kind}`}><label for=${`set-${each.name}`}>${each.title}</label>
     <${Control} each=${each} value=${value} change=${change} disabled=${disabled} />
     <small class="muted" id=${`hint-${each.name}`}>${hint}</small></div>`;

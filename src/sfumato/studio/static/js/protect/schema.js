@@ -4,12 +4,22 @@
 const ELSEWHERE = new Set(["import_boxes", "leave_open", "finder", "refine"]);
 const RARE = new Set([
   "seed", "start", "end", "cover", "check", "detector", "on_miss", "every", "public_mask", "published", "calibration",
-  "poses", "masks", "inpainting", "tool_timeout", "timeout", "window", "second_look", "clips", "k",
+  "poses", "masks", "inpainting", "tool_timeout", "timeout", "window", "second_look", "clips", "k", "basis", "block",
+  "kept_frames", "kept_size", "shrink", "smooth", "b", "relation",
 ]);
 const USUAL = {
   unit: ["pixels(16, frames=1)", "frame", "clip", "video"],
   relation: ["replace", "add-remove", "zero-out"],
-  region: ["faces", "people", "background"],
+  region: ["faces", "people", "background", "text"],
+};
+
+/** What the commonest settings mean, for somebody who sees them for the first time. */
+const MEANS = {
+  epsilon: "how much may leak: smaller is safer, and shows less", delta: "the small probability of more", unit: "what is protected: a frame, the whole video, so many pixels",
+  relation: "what it means that somebody is left out", region: "what is changed", keep_text: "leave captions, badges, plates and screens readable",
+  level: "how bright the people are filled", strength: "how strongly it is blurred", cells: "squares across a face or a person", detector: "which detectors look, joined by +",
+  on_miss: "when somebody is lost: hold on, blank the frame, or fail", every: "look at every n-th frame and follow in between", start: "cover from this second on",
+  end: "cover up to this second", check: "look at the result again, and fail if somebody is still visible", speakers: "one new voice for all, or another one for each",
 };
 
 function alternatives(schema, defs) {
@@ -28,7 +38,7 @@ export function field(name, schema, defs, required) {
   const text = given.some((each) => (each.type === "string" && !each.enum) || Object.keys(each).length === 0);
   const base = {
     name, title: words(name), required, rare: RARE.has(name) && !required, standard: schema.default,
-    hint: schema.description || given.map((each) => each.description).find(Boolean) || "",
+    means: MEANS[name], hint: schema.description || given.map((each) => each.description).find(Boolean) || "",
   };
   if (find((each) => each.type === "array")) return { ...base, kind: "list", items: find((each) => each.type === "array").items };
   if (find((each) => each.type === "boolean") && given.length === 1) return { ...base, kind: "switch" };

@@ -15,6 +15,11 @@ export class Boxes {
     return this.blocks.get(Math.floor(n / BLOCK))?.frames[String(n)] || [];
   }
 
+  /** The revision that the boxes of frame `n` are of. */
+  revisionAt(n) {
+    return this.blocks.get(Math.floor(n / BLOCK))?.known ?? null;
+  }
+
   want(n, revision) {
     this.revision = revision;
     const here = Math.floor(n / BLOCK);
@@ -23,7 +28,7 @@ export class Boxes {
       if (first < 0 || first >= this.frames) continue;
       const known = this.blocks.get(block);
       if (known?.asked === revision) continue;
-      this.blocks.set(block, { frames: known?.frames || {}, asked: revision });
+      this.blocks.set(block, { frames: known?.frames || {}, known: known?.known, asked: revision });
       this.read(block, first, revision);
     }
   }
@@ -31,9 +36,9 @@ export class Boxes {
   async read(block, first, revision) {
     const to = Math.min(first + BLOCK, this.frames) - 1;
     try {
-      const { frames } = await get(`/api/recordings/${this.recording}/people/boxes?from=${first}&to=${to}`);
+      const { frames } = await get(`api/recordings/${this.recording}/people/boxes?from=${first}&to=${to}`);
       if (this.revision !== revision) return;
-      this.blocks.set(block, { frames, asked: revision });
+      this.blocks.set(block, { frames, known: revision, asked: revision });
       this.arrived();
     } catch {
       this.blocks.delete(block);

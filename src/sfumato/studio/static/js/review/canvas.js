@@ -84,7 +84,7 @@ export function dragged(box, edges, dx, dy, picture) {
   return [x0, y0, Math.max(x1 - x0, 1), Math.max(y1 - y0, 1)];
 }
 
-export function Picture({ picture, image, people, draft, selected, label, busy, view, setView, onSelect, onClick, onBox, setDraft, readOnly, describe, shownFrame }) {
+export function Picture({ picture, image, people, draft, selected, label, busy, view, setView, onSelect, onClick, onBox, setDraft, readOnly, describe, shownFrame, revision }) {
   const canvas = useRef();
   const drag = useRef(null);
   const shown = draft ? [...people.filter((each) => each.track !== draft.track), { ...draft, kind: "by hand" }] : people;
@@ -181,6 +181,6 @@ export function Picture({ picture, image, people, draft, selected, label, busy, 
     const by = zoom / view.zoom;
     setView(zoom === 1 ? { zoom, x: 0, y: 0 } : { zoom, x: cx - (cx - view.x) * by, y: cy - (cy - view.y) * by });
   };
-  return html`<canvas ref=${canvas} role="img" aria-label=${describe} class="picture" data-frame=${shownFrame} onPointerDown=${down} onPointerMove=${move}
+  return html`<canvas ref=${canvas} role="img" aria-label=${describe} class="picture" data-frame=${shownFrame} data-revision=${revision} onPointerDown=${down} onPointerMove=${move}
     onPointerUp=${up} onPointerCancel=${() => { drag.current = null; setDraft(null); }} onWheel=${wheel}></canvas>`;
 }

@@ -27,14 +27,15 @@ function Editor({ recording: asked, session, route, reload }) {
   const [selected, setSelected] = useState(null);
   const [busy, setBusy] = useState(null);
   const [said, setSaid] = useState("");
-  const [doubtAt, setDoubtAt] = useState(-1);
+  const [shownDoubt, setShownDoubt] = useState({ at: -1, doubt: null });
   const stage = useRef();
   const widest = useRef(0);
   widest.current = Math.max(widest.current, widthFor(room * view.zoom, recording.width || 3840));
   const player = usePlayer(recording, widest.current, Number(route.query.get("frame")));
   const { frame, seek } = player;
   const people = usePeople(recording, frame);
-  const here = people.ready && !player.waiting ? people.at(frame) : []; // never on the picture of another frame
+  // never on the picture of another frame; what the lane says of it holds for the box
+  const here = people.ready && !player.waiting ? people.at(frame).map((each) => ({ ...each, kind: kindAt(people.tracks, each.track, frame) || each.kind })) : [];
   const chosen = here.find((each) => each.track === selected);
   const track = people.tracks.find((each) => each.id === selected);
   const label = (id) => people.tracks.find((each) => each.id === id)?.label ?? "new";
@@ -69,21 +70,35 @@ function Editor({ recording: asked, session, route, reload }) {
   };
   const nudge = (dx, dy, edges) => chosen && !locked && box({ track: selected, box: dragged((people.draft || chosen).box, edges, dx, dy, picture) });
   const step = picture.width / 200;
+  const boxInTheMiddle = () => {
+    const [wide, high] = [picture.height / 8, picture.height / 4];
+    if (!player.waiting) box({ track: null, box: [(picture.width - wide) / 2, (picture.height - high) / 2, wide, high] });
+  };
   const removeBox = () => chosen && edit({ do: "deleteBox", frame, track: selected }, `The box of ${label(selected)} on this frame was deleted.`);
   const removeTrack = () => track && edit({ do: "deleteTrack", track: selected }, `${label(selected)} was deleted.`).then((answer) => answer && setSelected(null));
   const leaveOpen = () => track && edit({ do: "open", track: selected, open: !track.open }, track.open ? `${track.label} will be covered.` : `${track.label} is left open on purpose.`);
   const markReviewed = () => edit({ do: "review", done: !people.reviewed }, people.reviewed ? "Not reviewed any more." : "Marked as reviewed.").then((answer) => answer && reload());
+  const follow = async () => {
+    if (!chosen || player.waiting) return;
+    player.pause();
+    setBusy([chosen.box[0] + chosen.box[2] / 2, chosen.box[1] + chosen.box[3] / 2]);
+    await edit({ do: "follow", frame, track: selected }, `${label(selected)} is confirmed here, and was followed as far as possible.`);
+    setBusy(null);
+  };
   const confirm = () => chosen && edit({ do: "confirm", frame, track: selected }, `${label(selected)} is confirmed on this frame.`);
+  const doubtAt = people.doubts.findIndex((each) => same(each, shownDoubt.doubt));
   const toDoubt = (at) => {
     if (people.doubts.length === 0) return setSaid("There is no doubt left.");
     const index = (at + people.doubts.length) % people.doubts.length;
     const doubt = people.doubts[index];
     player.pause();
-    setDoubtAt(index);
+    setShownDoubt({ at: index, doubt });
     seek(doubt.frame);
     setSaid(`Doubt ${index + 1} of ${people.doubts.length}: ${reason(doubt, label)}`);
     return doubt.track != null ? setSelected(doubt.track) : undefined;
   };
+  // a doubt that was settled is gone: the next one has moved to its place
+  const nextDoubt = (by) => toDoubt(doubtAt >= 0 ? doubtAt + by : shownDoubt.at + (by > 0 ? Number(shownDoubt.at < 0) : -1));
   const other = (by) => {
     if (here.length === 0) return;
     const at = here.findIndex((each) => each.track === selected);
@@ -97,9 +112,10 @@ function Editor({ recording: asked, session, route, reload }) {
     { keys: ["Shift+ArrowLeft"], label: "One second back", run: () => seek(frame - second) },
     { keys: ["Home"], label: "First frame", run: () => seek(0) },
     { keys: ["End"], label: "Last frame", run: () => seek(recording.frames - 1) },
-    { keys: ["n"], label: "Next doubt, the worst first", run: (event) => toDoubt(doubtAt + (event.shiftKey ? -1 : 1)) },
+    { keys: ["n"], label: "Next doubt, the worst first", run: (event) => nextDoubt(event.shiftKey ? -1 : 1) },
     { keys: ["]", "ArrowDown"], label: "Next person on this frame", run: () => other(1) },
     { keys: ["[", "ArrowUp"], label: "Previous person on this frame", run: () => other(-1) },
+    { keys: ["b"], label: "Add a box in the middle, to be moved by keys", run: boxInTheMiddle, off: locked },
     { keys: ["Alt+ArrowLeft"], label: "Move the box (all arrows)", run: () => nudge(-step, 0) },
     { keys: ["Alt+ArrowRight"], run: () => nudge(step, 0) },
     { keys: ["Alt+ArrowUp"], run: () => nudge(0, -step) },
@@ -109,6 +125,7 @@ function Editor({ recording: asked, session, route, reload }) {
     { keys: ["Alt+Shift+ArrowDown"], run: () => nudge(0, step, [0, 0, 0, 1]) },
     { keys: ["Alt+Shift+ArrowUp"], run: () => nudge(0, -step, [0, 0, 0, 1]) },
     { keys: ["c"], label: "Confirm this person here", run: confirm, off: locked },
+    { keys: ["f"], label: "Confirm here, and follow this person further", run: follow, off: locked },
     { keys: ["o"], label: "Leave this track open, or cover it again", run: leaveOpen, off: locked },
     { keys: ["r"], label: "Mark as reviewed, or not", run: markReviewed, off: locked },
     { keys: ["Delete", "Backspace"], label: "Delete the box on this frame", run: removeBox, off: locked },
@@ -128,20 +145,20 @@ function Editor({ recording: asked, session, route, reload }) {
       <span class="group"><${Tool} icon="confirm" label="Confirm this person here" keys="C" disabled=${locked || !chosen} onClick=${confirm} />
         <${Tool} icon=${track?.open ? "closed" : "open"} label=${track?.open ? "Cover this track again" : "Leave this track open"} keys="O" disabled=${locked || !track} onClick=${leaveOpen} />
         <${Tool} icon="delete" label="Delete the box on this frame" keys="Del" disabled=${locked || !chosen} onClick=${removeBox} /></span>
-      <span class="grow status muted" role="status" aria-live="polite">${people.working ? "Saving …" : said}</span>
+      <span class="grow status muted" role="status" aria-live="polite">${busy ? "Finding this person, and following both ways …" : people.working ? "Saving …" : said}</span>
       <button type="button" aria-pressed=${Boolean(people.reviewed)} disabled=${locked} title="I have looked at all of it (R)" onMouseDown=${(event) => event.preventDefault()}
         onClick=${markReviewed}>${people.reviewed ? "✓ Reviewed" : "Mark as reviewed"}</button>
       <a class="button primary" href=${link("protect", recording.id)}>Protect</a></header>
     <div class="stage" ref=${stage}>
       <${Picture} picture=${picture} image=${player.image} people=${here} draft=${people.draft?.frame === frame ? people.draft : null} selected=${selected} label=${label}
-        busy=${busy} view=${view} setView=${setView} onSelect=${setSelected} onClick=${click} onBox=${box} setDraft=${(draft) => people.setDraft(draft && { ...draft, frame })} shownFrame=${player.waiting ? "" : frame}
+        busy=${busy} view=${view} setView=${setView} onSelect=${setSelected} onClick=${click} onBox=${box} setDraft=${(draft) => people.setDraft(draft && { ...draft, frame })} shownFrame=${player.waiting ? "" : frame} revision=${people.revisionAt(frame)}
         readOnly=${locked || player.waiting} describe=${`Frame ${frame}: ${plural(here.length, "person", "people")} known here`} />
       ${player.error && html`<div class="over"><${Problem} error=${player.error} retry=${() => seek(frame)} /></div>`}
       ${!people.ready && !player.error && html`<${NotYet} recording=${recording} people=${people} readOnly=${session.readOnly} />`}
     </div>
     <aside class="inspector"><${Problem} error=${people.ready && people.error} retry=${people.clear} />
       <${Here} here=${here} selected=${selected} label=${label} onSelect=${setSelected} frame=${frame} ready=${people.ready} away=${track && !chosen && !player.waiting ? track.label : null} />
-      <${Selected} track=${track} chosen=${chosen} locked=${locked} confirm=${confirm} leaveOpen=${leaveOpen} removeBox=${removeBox} removeTrack=${removeTrack} />
+      <${Selected} track=${track} chosen=${chosen} locked=${locked} confirm=${confirm} follow=${follow} leaveOpen=${leaveOpen} removeBox=${removeBox} removeTrack=${removeTrack} />
       <${Doubts} doubts=${people.doubts} at=${doubtAt} toDoubt=${toDoubt} rate=${recording.rate} ready=${people.ready} label=${label} />
       <${Sidecar} recording=${recording} people=${people} locked=${session.readOnly} /></aside>
     <div class="transport row"><${Tool} icon="previous" label="Previous frame" keys="←" onClick=${() => seek(frame - 1)} />
@@ -150,7 +167,7 @@ function Editor({ recording: asked, session, route, reload }) {
       <span class="number time">${clock(frame, recording.rate)}</span>
       <label class="row number muted">frame <input class="frame" type="number" min="0" max=${recording.frames - 1} value=${frame}
         onChange=${(event) => seek(Number(event.target.value) || 0)} /> of ${count(recording.frames)}</label>
-      <${Tool} icon="doubt" label="Next doubt" keys="N" disabled=${people.doubts.length === 0} onClick=${() => toDoubt(doubtAt + 1)}><span>${plural(people.doubts.length, "doubt")}</span><//>
+      <${Tool} icon="doubt" label="Next doubt" keys="N" disabled=${people.doubts.length === 0} onClick=${() => nextDoubt(1)}><span>${plural(people.doubts.length, "doubt")}</span><//>
       <span class="grow"></span><${Legend} />
       <span class="group"><${Tool} icon="minus" label="Zoom out" keys="-" onClick=${() => setPart(zoomed(part, 1.6, frame, recording.frames))} />
         <${Tool} icon="plus" label="Zoom into the timeline" keys="+" onClick=${() => setPart(zoomed(part, 0.6, frame, recording.frames))} /></span></div>
@@ -158,10 +175,14 @@ function Editor({ recording: asked, session, route, reload }) {
       part=${part} setPart=${setPart} seek=${(n) => { player.pause(); seek(n); }} selected=${selected} onSelect=${setSelected} /></div>`;
 }
 
+function kindAt(tracks, id, frame) {
+  return tracks.find((each) => each.id === id)?.spans.find((span) => span.from <= frame && frame <= span.to)?.kind;
+}
+
 function NotYet({ recording, people, readOnly }) {
-  const job = useJobs().find((each) => each.kind === "find" && each.recording === recording.id && each.state !== "done");
+  const job = useJobs().find((each) => each.kind === "find" && each.recordings.includes(recording.id) && each.state !== "done");
   const [error, setError] = useState(null);
-  const find = () => begin(`/api/recordings/${recording.id}/find`, { settings: {} }, recording.id).then(() => setError(null), setError);
+  const find = () => begin(`api/recordings/${recording.id}/find`, { settings: {} }).then(() => setError(null), setError);
   if (recording.state !== "new") return people.error && html`<div class="over"><${Problem} error=${people.error} retry=${people.reload} /></div>`;
   return html`<div class="over">${job
     ? html`<div class="sheet"><${Progress} job=${job} /></div>`
@@ -180,17 +201,19 @@ function Here({ here, selected, label, onSelect, frame, ready, away }) {
       <span class="name grow">${label(each.track)}</span><small class="muted">${each.kind}${each.key ? " ◆" : ""}</small></button></li>`)}</ul></section>`;
 }
 
-function Selected({ track, chosen, locked, confirm, leaveOpen, removeBox, removeTrack }) {
+function Selected({ track, chosen, locked, confirm, follow, leaveOpen, removeBox, removeTrack }) {
   if (!track) return null;
   return html`<section><h2 class="name">${track.label}</h2>
     <div class="actions"><button type="button" disabled=${locked || !chosen} onClick=${confirm}>Confirm here</button>
+      <button type="button" disabled=${locked || !chosen} title="Confirm here and carry on to where the track ends (F)" onClick=${follow}>Follow further</button>
       <button type="button" disabled=${locked} aria-pressed=${track.open} onClick=${leaveOpen}>${track.open ? "Cover again" : "Leave open"}</button>
       <button type="button" disabled=${locked || !chosen} onClick=${removeBox}>Delete box</button>
       <button type="button" class="danger" disabled=${locked} onClick=${removeTrack}>Delete track</button></div>
     ${track.open && html`<p class="warn">Left open: this person stays as filmed, and the card will say so.</p>`}</section>`;
 }
 
-const REASONS = { unsure: "seen once, by one detector" };
+const REASONS = { unsure: "seen once, by one detector", carried: "followed from your click, not confirmed" };
+const same = (one, other) => Boolean(other) && one.frame === other.frame && one.track === other.track && one.reason === other.reason;
 
 function reason(doubt, label) {
   const why = REASONS[doubt.reason] || doubt.reason;
@@ -219,8 +242,8 @@ function Sidecar({ recording, people, locked }) {
     }
   };
   if (!people.ready) return null;
-  return html`<section class="sidecar"><h2>COCO sidecar</h2><div class="actions">
-    <a class="button" href=${`/api/recordings/${recording.id}/coco`} download="boxes.json"><${Icon} name="download" />Export</a>
+  return html`<section class="sidecar"><h2>Boxes as a file <small class="muted">COCO</small></h2><div class="actions">
+    <a class="button" href=${`api/recordings/${recording.id}/coco`} download="boxes.json"><${Icon} name="download" />Export</a>
     <button type="button" disabled=${locked} onClick=${() => file.current.click()}><${Icon} name="upload" />Import</button>
     <input ref=${file} type="file" accept=".json,application/json" hidden onChange=${read} /></div></section>`;
 }

@@ -1,7 +1,7 @@
 // Colours and patterns of the five kinds: a kind can be told without its colour.
 export const KINDS = [
-  { kind: "found", words: "found", name: "--found" },
-  { kind: "bridged", words: "bridged: not seen here, but before and after", name: "--bridged" },
+  { kind: "found", words: "found: seen at every look, that is on every fourth frame", name: "--found" },
+  { kind: "bridged", words: "bridged: missed here, seen before and after", name: "--bridged" },
   { kind: "held", words: "held: before the first or after the last sighting", name: "--held" },
   { kind: "open", words: "left open on purpose", name: "--open" },
   { kind: "by hand", words: "by hand", name: "--by-hand" },

@@ -8,7 +8,7 @@ const unsent = (draft) => (draft?.sent ? null : draft);
 const NOBODY = { tracks: [], doubts: [], revision: null, canUndo: false, canRedo: false };
 
 export function usePeople(recording, frame) {
-  const path = `/api/recordings/${recording.id}`;
+  const path = `api/recordings/${recording.id}`;
   const people = useResource(recording.state === "new" ? null : `${path}/people`);
   const [error, setError] = useState(null);
   const [working, setWorking] = useState(0);
@@ -55,7 +55,7 @@ export function usePeople(recording, frame) {
   };
   return {
     ...known, ready: Boolean(people.data), error: error || people.error, clear: () => setError(null), fail: setError, reload: people.reload,
-    working: working > 0, draft, setDraft, at: (n) => boxes.at(n),
+    working: working > 0, draft, setDraft, at: (n) => boxes.at(n), revisionAt: (n) => boxes.revisionAt(n),
     edit: (body) => send("edits", body),
     undo: () => send("undo", {}),
     redo: () => send("redo", {}),

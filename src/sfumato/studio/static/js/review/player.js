@@ -16,7 +16,7 @@ export function usePlayer(recording, width, startFrame) {
   const now = useRef(frame);
   const kept = useRef(null);
   const frames = useMemo(
-    () => new Frames((n) => `/api/recordings/${recording.id}/frames/${n}?width=${width}`, total, {
+    () => new Frames((n) => `api/recordings/${recording.id}/frames/${n}?width=${width}`, total, {
       arrived: (n) => { if (n === now.current) { setError(null); draw((each) => each + 1); } },
       failed: setError,
     }),
