@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from sfumato.attributes import read_dataset
 from sfumato.cli.protect import app as protect
+from sfumato.data import sisfall
 from sfumato.media import read_image
 from sfumato.privacy import read_card
 
@@ -253,3 +254,30 @@ def test_no_metadata_of_a_donors_recording_is_released(tmp_path: Path, kind: typ
     if kind is np.int16:
         with wave.open(str(files[0])) as plain:
             assert plain.getnframes() == 4000
+
+
+def test_windows_of_motion_are_released_as_the_sensor_gave_them(tmp_path: Path) -> None:
+    source, out = tmp_path / "sisfall", tmp_path / "out"
+    source.mkdir()
+    generator = np.random.default_rng(0)
+    people, length = ("SA01", "SA02", "SE01"), 1100
+    named = [(activity, who) for activity in ("D01", "D03") for who in people]
+    x = generator.integers(-400, 400, (len(named) * length, 6)).astype(np.int16)
+    np.savez(
+        source / "packed.npz",
+        x=x,
+        offsets=np.arange(len(named) + 1) * length,
+        activity=[activity for activity, _ in named],
+        subject=[who for _, who in named],
+    )
+    (source / "subjects.csv").write_text("subject,sex\nSA01,M\nSA02,F\nSE01,M\n")
+    released(source, out, "--private", "sex", "--useful", "activity")
+    originals = {each.tobytes() for each in sisfall(source, magnitude=False).x}
+    files = sorted((out / "files").iterdir())
+    with np.load(out / "records.npz") as stored:
+        assert len(files) == len(stored["x"]) == 96
+        for path, spectra in zip(files, stored["x"]):
+            window = np.load(path)
+            assert window.shape == (128, 6)
+            assert window.tobytes() in originals
+            assert np.allclose(np.log1p(np.abs(np.fft.rfft(window, axis=0))), spectra, atol=1e-4)

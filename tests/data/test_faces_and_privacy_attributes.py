@@ -104,7 +104,8 @@ def test_the_real_pa_hmdb51_has_515_videos_of_51_actions(real_data):
 
 def test_vispr_gives_a_vector_of_attributes(tmp_path, write_picture):
     (tmp_path / "attributes.tsv").write_text(
-        "idx\tattribute_id\tdescription\n0\ta0_safe\tSafe\n1\ta4_gender\tGender\n2\ta9_face\tFace\n"
+        "attribute_id\tidx\tdescription\na0_safe\t0\tSafe\na3_height\t\tHeight\n"
+        "a9_face\t2\tFace\na4_gender\t1\tGender\n"
     )
     notes = tmp_path / "train2017"
     notes.mkdir()
@@ -122,5 +123,12 @@ def test_vispr_gives_a_vector_of_attributes(tmp_path, write_picture):
     assert np.array_equal([r.y for r in records], [[0, 1, 1], [1, 0, 0]])
     assert records[0].attributes["a9_face"] == 1
     assert len(records.problems) == 2  # an unknown attribute and a missing picture
+    (tmp_path / "attributes.tsv").write_text("attribute_id\ndescription\na0_safe\tSafe\n")
+    with pytest.raises(RecordsError, match="idx and attribute_id"):
+        data.vispr(tmp_path)
+    (tmp_path / "attributes.tsv").write_text("attribute_id\tidx\na0_safe\tfirst\n")
+    with pytest.raises(RecordsError, match="published"):
+        data.vispr(tmp_path)
+    (tmp_path / "attributes.tsv").write_text("attribute_id\tidx\na0_safe\t0\n")
     with pytest.raises(RecordsError, match="val2017"):
         data.vispr(tmp_path, "val")

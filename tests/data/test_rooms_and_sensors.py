@@ -127,6 +127,11 @@ def test_motion_sense_splits_by_trial_and_leaves_stillness_out(tmp_path):
     assert test.x.shape[2] == 6
     assert sorted(set(test.y.tolist())) == [0, 2]
     assert 5 in data.motion_sense(tmp_path, still=True).y
+    # as the published archive unpacks: a folder of the same name inside
+    (tmp_path / "A_DeviceMotion_data").rename(tmp_path / "inner")
+    (tmp_path / "A_DeviceMotion_data").mkdir()
+    (tmp_path / "inner").rename(tmp_path / "A_DeviceMotion_data" / "A_DeviceMotion_data")
+    assert np.array_equal(data.motion_sense(tmp_path).x, train.x)
 
 
 def test_sisfall_reads_published_text_at_200_hertz(tmp_path):

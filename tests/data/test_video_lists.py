@@ -134,7 +134,25 @@ def test_toyota_smarthome_names_its_people(tmp_path, write_video):
     assert [(r.owners, r.y) for r in train] == [(("p03",), 1), (("p04",), 1)]
     assert [r.owners for r in data.toyota_smarthome(tmp_path, "test")] == [("p02",)]
     assert [r.owners for r in data.toyota_smarthome(tmp_path, "train", "CV1")] == [("p03",)]
-    assert [r.owners for r in data.toyota_smarthome(tmp_path, "test", "CV2")] == [("p02",)]
+
+
+def test_toyota_smarthomes_cross_view_protocols_know_19_activities(tmp_path, write_video):
+    for name in (
+        *("Walk_p03_r00_v01_c01", "Cook.Cut_p02_r00_v02_c01"),
+        *("Drink.Fromcup_p02_r00_v02_c02", "WatchTV_p02_r00_v02_c02"),
+        *("Cutbread_p04_r01_v03_c05", "Leave_p04_r01_v03_c07"),
+    ):
+        write_video(tmp_path / "mp4" / f"{name}.mp4", frames=2)
+
+    def names(part: str, protocol: str) -> list[str]:
+        records = data.toyota_smarthome(tmp_path, part, protocol)
+        assert len(records.classes) == 19
+        return sorted(records.classes[r.y] for r in records)
+
+    assert names("train", "CV1") == ["Walk"]
+    assert names("train", "CV2") == ["Leave", "Walk"]  # camera 5 is for validation
+    assert names("test", "CV1") == names("test", "CV2") == ["Drink.Fromcup"]
+    assert len(data.toyota_smarthome(tmp_path).classes) == 6, "CS has every activity"
 
 
 def test_kinetics_lists_in_both_published_forms(tmp_path, write_video):

@@ -97,15 +97,25 @@ def _recordings(folder: Path, whole: ArrayRecords) -> WriteFile | None:
 def _read_motion_sense(folder: Path) -> Dataset:
     parts = [motion_sense(folder, part, magnitude=False) for part in _PARTS]
     data = _in_parts("MotionSense", parts)
-    data.records.x = log_spectra(data.records.x)
-    return data
+    return _seen_as_spectra(data)
 
 
 def _read_sisfall(folder: Path) -> Dataset:
     windows = sisfall(folder, magnitude=False)
-    train, test = time_blocks(windows)
-    windows.x = log_spectra(windows.x)
-    return Dataset("SisFall", windows, train, test)
+    return _seen_as_spectra(Dataset("SisFall", windows, *time_blocks(windows)))
+
+
+def _seen_as_spectra(data: Dataset) -> Dataset:
+    """The encoder sees log spectra; a release holds the donors' windows as the sensor gave them."""
+    windows = data.records.x
+
+    def write(index: int, path: Path) -> Path:
+        target = path.with_suffix(".npy")
+        np.save(target, windows[index])
+        return target
+
+    data.records.x = log_spectra(windows)
+    return replace(data, write_file=write)
 
 
 def log_spectra(windows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -169,11 +179,10 @@ def write_samples(recording: Path, path: Path) -> Path:
 
 def featured(pictures: FacePictures) -> ArrayRecords:
     """Pictures as ImageNet features, all else as it is."""
-    shown = [pictures[index] for index in range(len(pictures))]
     return ArrayRecords(
-        picture_features([each.x for each in shown]),
-        [each.y for each in shown],
-        owners=[each.owners for each in shown],
+        picture_features(record.x for record in pictures),
+        pictures.attributes[pictures.label],
+        owners=pictures.owners,
         attributes=pictures.attributes,
     )
 

@@ -28,6 +28,17 @@ _NTU120_TRAIN = _NTU60_TRAIN | {
 }
 # Toyota Smarthome (Das et al. 2019): training subjects of the cross-subject protocol.
 _TOYOTA_TRAIN = {3, 4, 6, 7, 9, 12, 13, 15, 17, 19, 25}
+# The activities of its cross-view protocols: 19 of the 31, those that enough cameras see.
+_TOYOTA_CROSS_VIEW = (
+    *("Cutbread", "Drink.Frombottle", "Drink.Fromcan", "Drink.Fromcup", "Drink.Fromglass"),
+    *("Eat.Attable", "Eat.Snack", "Enter", "Getup", "Leave", "Pour.Frombottle", "Pour.Fromcan"),
+    *("Readbook", "Sitdown", "Takepills", "Uselaptop", "Usetablet", "Usetelephone", "Walk"),
+)
+# Cameras of CV1 and CV2 by part; the authors keep camera 5 for validation.
+_TOYOTA_CAMERAS = {
+    "CV1": {"train": {1}, "test": {2}},
+    "CV2": {"train": {1, 3, 4, 6, 7}, "test": {2}},
+}
 _MISSING = "Expected every listed video, but some files are not there: left out."
 
 
@@ -163,7 +174,10 @@ def ntu_rgbd(
 def toyota_smarthome(
     root: Root, part: str = "train", protocol: str = "CS", *, sampling: Sampling | None = None
 ) -> VideoRecords:
-    """``root/mp4/ACTIVITY_p02_r00_v02_c03.mp4``; the owner is p. Protocols CS, CV1 and CV2."""
+    """``root/mp4/ACTIVITY_p02_r00_v02_c03.mp4``; the owner is p. Protocols CS, CV1 and CV2.
+
+    Cross-view protocols know 19 of the activities; videos of the others are no part of them.
+    """
     _one_of(part, ("train", "test"), "part")
     _one_of(protocol, ("CS", "CV1", "CV2"), "protocol")
     folder = existing_folder(root, "Toyota Smarthome")
@@ -175,19 +189,18 @@ def toyota_smarthome(
             found.append((path, match))
         else:
             problems.add("Expected names like Walk_p02_r00_v02_c03.mp4, got others: left out.")
-    classes = sorted({match[1] for _, match in found})
+    cross_subject = protocol == "CS"
+    classes = sorted({match[1] for _, match in found}) if cross_subject else _TOYOTA_CROSS_VIEW
     items = []
     for path, match in found:
-        person, camera = int(match[2]), int(match[5])
-        if protocol == "CS":
-            use = "train" if person in _TOYOTA_TRAIN else "test"
-        elif camera == 2:
-            use = "test"
+        activity, person, camera = match[1], int(match[2]), int(match[5])
+        if cross_subject:
+            used = (person in _TOYOTA_TRAIN) == (part == "train")
         else:
-            use = "train" if camera in ({1} if protocol == "CV1" else {1, 3, 4, 6, 7}) else "unused"
-        if use == part:
-            label = classes.index(match[1])
-            items.append(VideoItem(path, label, (f"p{person:02d}",), {"camera": camera}))
+            used = activity in classes and camera in _TOYOTA_CAMERAS[protocol][part]
+        if used:
+            owners = (f"p{person:02d}",)
+            items.append(VideoItem(path, classes.index(activity), owners, {"camera": camera}))
     return VideoRecords(items, classes, sampling=sampling, problems=problems)
 
 

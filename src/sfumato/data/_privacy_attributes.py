@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -150,13 +151,7 @@ def vispr(root: str | os.PathLike[str], part: str = "train") -> Vispr:
         raise RecordsError(f"Expected part train, val or test, got {part!r}.")
     folder = existing_folder(root, "VISPR")
     table = existing_file(folder / "attributes.tsv", "the attributes of VISPR")
-    classes = [
-        found
-        for line in table.read_text(encoding="utf-8").splitlines()
-        if (found := _attribute(line))
-    ]
-    if not classes:
-        raise RecordsError("Expected attributes like a4_gender in attributes.tsv, got none.")
+    classes = _vispr_classes(table)
     notes = next(
         (f for f in (folder / "annotations" / f"{part}2017", folder / f"{part}2017") if f.is_dir()),
         None,
@@ -177,13 +172,16 @@ def vispr(root: str | os.PathLike[str], part: str = "train") -> Vispr:
     return Vispr(rows, classes, problems)
 
 
-def _attribute(line: str) -> str | None:
-    """The identifier in a row: a, a number, an underscore and a word."""
-    for cell in line.split("\t"):
-        head, _, word = cell.strip().partition("_")
-        if word and head[:1] == "a" and head[1:].isdigit():
-            return cell.strip()
-    return None
+def _vispr_classes(table: Path) -> list[str]:
+    """The attributes in the order of ``idx``; the authors left out those that have none."""
+    with open(table, encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream, delimiter="\t"))
+    if not rows or not {"idx", "attribute_id"} <= set(rows[0]):
+        raise RecordsError("Expected columns idx and attribute_id in attributes.tsv, got others.")
+    used = [row for row in rows if (row["idx"] or "").strip()]
+    if not used:
+        raise RecordsError("Expected attributes with an idx in attributes.tsv, got none.")
+    return [row["attribute_id"].strip() for row in sorted(used, key=lambda row: int(row["idx"]))]
 
 
 def _vispr_picture(folder: Path, part: str, note: dict[str, Any], path: Path) -> Path | None:

@@ -16,6 +16,7 @@ from sfumato.errors import reading
 
 Floats = npt.NDArray[np.float32]
 _MOTION_ACTIVITIES = ("dws", "ups", "wlk", "jog", "std", "sit")
+_MOTION_FOLDER = "A_DeviceMotion_data"
 _SISFALL_ACTIVITIES = ("D01", "D02", "D03", "D04", "D05", "D06")
 # Data sheet scales of SisFall's ADXL345 (16 g, 13 bits) and ITG3200 (2000 degrees a second, 16 bits).
 _SISFALL_SCALE = np.array([2 * 16 / 2**13] * 3 + [2 * 2000 / 2**16] * 3, dtype=np.float32)
@@ -54,6 +55,7 @@ def motion_sense(
 ) -> Windows:
     """``A_DeviceMotion_data/dws_1/sub_1.csv`` and ``data_subjects_info.csv``.
 
+    Archives unpacked into a folder of their own name (``A_DeviceMotion_data/A_DeviceMotion_data``) are read too.
     The trial split of Malekzadeh et al. (2019): trials 1 to 9 train, 11 to 16 test. Channels are
     the magnitudes of rotation and of acceleration, or the six axes. ``still`` adds standing and
     sitting, which the papers leave out. Nothing is normalised: constants are the caller's.
@@ -61,7 +63,9 @@ def motion_sense(
     if part not in ("train", "test"):
         raise RecordsError(f"Expected part train or test, got {part!r}.")
     folder = existing_folder(root, "MotionSense")
-    data = existing_folder(folder / "A_DeviceMotion_data", "the signals of MotionSense")
+    data = existing_folder(folder / _MOTION_FOLDER, "the signals of MotionSense")
+    nested = data / _MOTION_FOLDER
+    data = nested if nested.is_dir() else data
     sexes = _motion_sexes(existing_file(folder / "data_subjects_info.csv", "the subjects"))
     activities = _MOTION_ACTIVITIES if still else _MOTION_ACTIVITIES[:4]
     problems = Problems()
