@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,8 @@ def test_what_is_not_safe_is_said_of_every_promise() -> None:
                        not_covered=("the sound",))  # fmt: skip
     for part in ("epsilon", "delta 1e-05", "replace", "analytic-gaussian", "the sound"):
         assert part in not_safe(proven)
+    many = replace(proven, not_covered=("the sound", "the room", "the time", "the place"))
+    assert not_safe(many).endswith("the sound; the room; 2 more on its card.")
     assert not_safe(NoGuarantee(mechanism="m", reason="A blur hides little.")).endswith(
         "A blur hides little."
     )

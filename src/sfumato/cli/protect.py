@@ -203,7 +203,13 @@ def protect(
 
     for_sound = releases.is_sound(source)
     default = releases.SOUND_METHOD if for_sound else releases.DEFAULT_METHOD
-    releases.check_intention(source, target, method or default, _named(epsilon, delta, unit))
+    releases.check_intention(
+        source,
+        target,
+        method or default,
+        _settings({}, epsilon=epsilon, delta=delta, unit=unit),
+        force=force or dry_run,
+    )
 
     def spend() -> Spending | None:
         from sfumato.ledger import spending
@@ -366,10 +372,6 @@ def _finish(report: Any, source: Path, target: Path, as_json: bool) -> None:
     emit(as_json, payload, *map(escape, notes), *last, ok=not failed)
     if failed:
         raise typer.Exit(1)
-
-
-def _named(epsilon: float | None, delta: float | None, unit: str | None) -> dict[str, Any]:
-    return _settings({}, epsilon=epsilon, delta=delta, unit=unit)
 
 
 def _names(given: list[str] | None) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import did_you_mean
+from sfumato.files import refuse_overwrite, refuse_replacing
 from sfumato.media import AUDIO_SUFFIXES, IMAGE_SUFFIXES
 from sfumato.protect._method import ProtectError
 from sfumato.protect._registry import (
@@ -32,7 +33,9 @@ SOUND_GIVEN = f"No method was given: taking {SOUND_METHOD}, the one for sound."
 _OF_A_PROOF = ("epsilon", "delta", "unit")
 
 
-def check_intention(source: Path, target: Path, method: str, settings: Mapping[str, Any]) -> None:
+def check_intention(
+    source: Path, target: Path, method: str, settings: Mapping[str, Any], *, force: bool = False
+) -> None:
     """Raise where source, target, method and settings cannot all be meant; reads no recording."""
     if works_on_datasets(method):
         return
@@ -50,6 +53,13 @@ def check_intention(source: Path, target: Path, method: str, settings: Mapping[s
                 f"Expected no --{setting} with the method {method}, which proves nothing: leave it "
                 f"out, or choose a method that proves something ({', '.join(provers)})."
             )
+    if not source.exists():
+        raise ProtectError(
+            f"Expected a recording or a folder at {str(source)!r}, found nothing there: check the path."
+        )
+    if not source.is_dir():
+        refuse_replacing(source, target)
+        refuse_overwrite(target, force=force)
 
 
 def is_sound(source: Path) -> bool:
@@ -83,7 +93,7 @@ def _check_places(source: Path, target: Path) -> None:
             f"Expected a folder for what comes of the folder {str(source)!r}, got the file name "
             f"{str(target)!r}: did you mean sfumato protect {source} {target.with_suffix('')}?"
         )
-    if not source.is_dir() and target.is_dir():
+    if not source.is_dir() and (target.is_dir() or not target.suffix):
         likely = target / f"protected{source.suffix.lower() or '.mp4'}"
         raise ProtectError(
             f"Expected a file name for one recording, got the folder {str(target)!r}: did you mean "

@@ -126,14 +126,22 @@ class LeakReport:
         said = [
             f"{leak.output}, frame {leak.frame}: {leak.kind} at "
             f"{', '.join(f'{side:.0f}' for side in leak.box)} (score {leak.score:.2f})"
-            + ("" if leak.there_before is not False else ", where the original shows nobody")
-            for leak in self.leaks[:most]
+            for leak in real[:most]
         ]
-        if len(self.leaks) > most:
-            said.append(f"and {len(self.leaks) - most} more.")
-        before = "where the original shows somebody" if self.compared else "in the output"
-        said.append(f"{len(real)} findings {before}, on {self.frames} frames in all.")
-        return said
+        if len(real) > most:
+            said.append(f"and {len(real) - most} more.")
+        if not self.compared:
+            return [
+                *said,
+                f"{len(real)} findings on {self.residual.hit} of {self.frames} frames, false alarms and "
+                "outlines of covered people among them: --originals tells them apart.",
+            ]
+        other = len(self.leaks) - len(real)
+        return [
+            *said,
+            f"{len(real)} findings that show somebody of the original, on {self.residual.hit} of "
+            f"{self.frames} frames; {other} that show nothing of it (outlines, false alarms) do not count.",
+        ]
 
     def sheet(self, columns: int = 4) -> Image | None:
         """All thumbnails on one picture; None where nothing was found."""
