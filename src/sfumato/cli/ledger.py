@@ -218,7 +218,9 @@ def history(
     for row in rows:
         table.add_row(*_history_cells(row))
         table.add_row()
-    emit(as_json, payload, table if rows else "Nothing was released yet.")
+    terms = dict.fromkeys(f"Epsilons of {row.release.dataset}: {row.terms}." for row in rows)
+    words = [table, *map(escape, terms)] if rows else ["Nothing was released yet."]
+    emit(as_json, payload, *words)
 
 
 def _history_cells(row: HistoryRow) -> tuple[str, ...]:
@@ -234,7 +236,7 @@ def _history_cells(row: HistoryRow) -> tuple[str, ...]:
     return (
         f"[bold]{escape(held.dataset)}[/] {held.at[:10]}\n{escape(held.mechanism)}\n"
         f"[dim]{escape(held.key)}[/]",
-        f"{alone}\n[dim]total {_epsilon(row.total)}\n{escape(row.terms)}[/]",
+        f"{alone}\n[dim]total {_epsilon(row.total)}[/]",
         f"{escape(held.purpose or '(not said)')}\n[dim]{escape(held.operator or '(not said)')}[/]",
         "\n".join(shown) or ("(not named)" if held.committed else "[cyan]reserved, not let go[/]"),
     )

@@ -96,7 +96,7 @@ def _necessity(report: Report) -> ImpactPart:
         (*said, *(() if useful else ("How useful the releases are was not measured.",))),
         (ImpactTable(("what is still useful", "value", "better is"), useful),),
         (
-            "Why the purpose cannot be reached with data of nobody, or with fewer recordings",
+            "Why the purpose cannot be reached with synthetic data, or with fewer recordings",
             "Why this method, and not one that shows less",
             "How the rights of the people recorded are met (access, erasure, objection)",
         ),
@@ -151,8 +151,10 @@ def _residual(report: Report) -> ImpactPart:
             lines.append(f"{group.name}: what goes beyond the stated epsilon, and beyond its unit.")
         else:
             lines.append(f"{group.name}: everything; nothing that can be relied on is proven.")
-        lines += [f"{group.name}: not covered: {item}" for item in promise.not_covered]
-        lines += [f"{group.name}: assumed, not enforced: {item}" for item in promise.assumptions]
+        if promise.not_covered:
+            lines.append(f"{group.name}: not covered: {'; '.join(promise.not_covered)}.")
+        if promise.assumptions:
+            lines.append(f"{group.name}: assumed, not enforced: {'; '.join(promise.assumptions)}.")
     decisions = [f"To decide: {words}" for words in summary_of(report).decide]
     return ImpactPart(
         "5. Residual risk and decision",

@@ -34,7 +34,7 @@ from sfumato.report._templates import environment
 if TYPE_CHECKING:
     from sfumato.report._figures import Figure
 
-_NAMES_SHOWN = 4
+_NAMES_SHOWN = 3
 _OF_ONE_FILE = {"outputs", "readable"}
 
 
@@ -59,10 +59,9 @@ class CardGroup:
     @property
     def name(self) -> str:
         names = [release.name for release in self.releases]
-        more = len(names) - _NAMES_SHOWN
-        return (
-            ", ".join(names) if more <= 1 else f"{', '.join(names[:_NAMES_SHOWN])} and {more} more"
-        )
+        if len(names) <= _NAMES_SHOWN:
+            return ", ".join(names)
+        return f"{names[0]} and {len(names) - 1} more"
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,9 @@ def summary_of(report: Report) -> OfficerSummary:
 def _released(report: Report) -> list[Toned]:
     kinds = Counter(group.card.method for group in report.groups for _ in group.outputs)
     made = ", ".join(f"{count} by {method}" for method, count in kinds.most_common())
-    lines = [("plain", f"{kinds.total()} outputs: {made}")] if kinds else []
+    lines = (
+        [("plain", f"{kinds.total()} output{'s' * (kinds.total() > 1)}: {made}")] if kinds else []
+    )
     changed = sum(each.intact == "changed" for each in report.found.releases)
     return lines + ([("bad", f"{changed} changed since their card was written")] if changed else [])
 
