@@ -218,9 +218,12 @@ def history(
     for row in rows:
         table.add_row(*_history_cells(row))
         table.add_row()
-    terms = dict.fromkeys(f"Epsilons of {row.release.dataset}: {row.terms}." for row in rows)
-    words = [table, *map(escape, terms)] if rows else ["Nothing was released yet."]
-    emit(as_json, payload, *words)
+    terms = Table.grid()
+    for line in dict.fromkeys(
+        f"Epsilons of {each.release.dataset}: {each.terms}." for each in rows
+    ):
+        terms.add_row(escape(line))
+    emit(as_json, payload, *([table, terms] if rows else ["Nothing was released yet."]))
 
 
 def _history_cells(row: HistoryRow) -> tuple[str, ...]:

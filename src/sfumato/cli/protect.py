@@ -203,13 +203,8 @@ def protect(
 
     for_sound = releases.is_sound(source)
     default = releases.SOUND_METHOD if for_sound else releases.DEFAULT_METHOD
-    releases.check_intention(
-        source,
-        target,
-        method or default,
-        _settings({}, epsilon=epsilon, delta=delta, unit=unit),
-        force=force or dry_run,
-    )
+    of_a_proof = _settings({}, epsilon=epsilon, delta=delta, unit=unit)
+    releases.check_intention(source, target, method or default, of_a_proof)
 
     def spend() -> Spending | None:
         from sfumato.ledger import spending
@@ -237,6 +232,8 @@ def protect(
             f"--donors, --fit-on and --state, got {method or 'no method'}: other methods know no "
             "attributes."
         )
+    if not dry_run:
+        releases.check_files(source, target, force=force)
     if method is None:
         method = default
         say(releases.SOUND_GIVEN if for_sound else releases.NO_METHOD_GIVEN)

@@ -33,9 +33,7 @@ SOUND_GIVEN = f"No method was given: taking {SOUND_METHOD}, the one for sound."
 _OF_A_PROOF = ("epsilon", "delta", "unit")
 
 
-def check_intention(
-    source: Path, target: Path, method: str, settings: Mapping[str, Any], *, force: bool = False
-) -> None:
+def check_intention(source: Path, target: Path, method: str, settings: Mapping[str, Any]) -> None:
     """Raise where source, target, method and settings cannot all be meant; reads no recording."""
     if works_on_datasets(method):
         return
@@ -53,6 +51,10 @@ def check_intention(
                 f"Expected no --{setting} with the method {method}, which proves nothing: leave it "
                 f"out, or choose a method that proves something ({', '.join(provers)})."
             )
+
+
+def check_files(source: Path, target: Path, *, force: bool) -> None:
+    """Raise where nothing is to be read, or where something would be lost by writing."""
     if not source.exists():
         raise ProtectError(
             f"Expected a recording or a folder at {str(source)!r}, found nothing there: check the path."
@@ -93,7 +95,7 @@ def _check_places(source: Path, target: Path) -> None:
             f"Expected a folder for what comes of the folder {str(source)!r}, got the file name "
             f"{str(target)!r}: did you mean sfumato protect {source} {target.with_suffix('')}?"
         )
-    if not source.is_dir() and (target.is_dir() or not target.suffix):
+    if (not source.is_dir() and target.is_dir()) or (source.is_file() and not target.suffix):
         likely = target / f"protected{source.suffix.lower() or '.mp4'}"
         raise ProtectError(
             f"Expected a file name for one recording, got the folder {str(target)!r}: did you mean "
