@@ -94,7 +94,7 @@ def _mistake(error: Any) -> str:
         near = did_you_mean(option, [name for name in known if name.startswith("--")])
         return f"Expected an option of {path}, got {option}{near}"
     missing = getattr(error, "param", None)
-    if missing is not None and type(error).__name__ == "MissingParameter":
+    if context and missing is not None and type(error).__name__ == "MissingParameter":
         example = (context.command.epilog or path).splitlines()[0]
         return f"Expected {argument_name(missing)}, got none: such as {example}"
     words = " ".join(error.format_message().split()).rstrip(".")

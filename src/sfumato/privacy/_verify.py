@@ -9,17 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy._card import (
-    SUFFIX,
-    Card,
-    CardError,
-    CardFor,
-    NoCardError,
-    card_for,
-    card_path,
-    check_outputs,
-    check_page,
-)
+from sfumato.privacy._card import SUFFIX, Card, card_path
+from sfumato.privacy._card_files import CardFor, NoCardError, card_for, check_outputs, check_page
+from sfumato.privacy._card_text import CardError
 from sfumato.privacy._frame_review import NOBODY_LOOKED, content_digest, words_of_reviews
 from sfumato.privacy._private_note import says_private
 from sfumato.privacy._signature import check_signature, sign

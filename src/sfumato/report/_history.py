@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
 from sfumato import __version__
 from sfumato.ledger import HistoryRow
 from sfumato.report._templates import environment
@@ -13,7 +11,4 @@ from sfumato.report._templates import environment
 
 def history_page(rows: Sequence[HistoryRow]) -> str:
     """One self-contained HTML file; nothing that somebody typed into the ledger can run in it."""
-    made = environment()
-    return made.get_template("history.html").render(
-        rows=rows, version=__version__, style=Markup(made.get_template("style.css").render())
-    )
+    return environment().get_template("history.html").render(rows=rows, version=__version__)

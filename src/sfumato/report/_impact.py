@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from sfumato import __version__
 from sfumato.ledger import epsilon_in_words
 from sfumato.privacy import Guarantee, checklist, without_paths
@@ -190,13 +188,15 @@ def impact_as_markdown(report: Report) -> str:
 
 def impact_as_html(report: Report) -> str:
     """The same as one self-contained page, escaped by the template."""
-    made = environment()
-    return made.get_template("impact.html").render(
-        parts=impact_assessment(report),
-        blank=BLANK,
-        made_on=report.made_on,
-        version=__version__,
-        style=Markup(made.get_template("style.css").render()),
+    return (
+        environment()
+        .get_template("impact.html")
+        .render(
+            parts=impact_assessment(report),
+            blank=BLANK,
+            made_on=report.made_on,
+            version=__version__,
+        )
     )
 
 

@@ -196,22 +196,23 @@ def write_report(
 
 def render(report: Report) -> str:
     """The whole page as text."""
-    made = environment()
-    style = Markup(made.get_template("style.css").render())
-    return made.get_template("report.html").render(
-        report=report,
-        style=style,
-        version=__version__,
-        standing=standing,
-        audit=audit_outcome,
-        risks=three_questions,
-        summary=summary_of(report),
-        checklist=checklist,
-        fields=_fields,
-        short=_in_short(report),
-        gaps=_gaps(report),
-        commands=_commands(report),
-        picture=lambda each: Markup(each.uri),
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            report=report,
+            version=__version__,
+            standing=standing,
+            audit=audit_outcome,
+            risks=three_questions,
+            summary=summary_of(report),
+            checklist=checklist,
+            fields=_fields,
+            short=_in_short(report),
+            gaps=_gaps(report),
+            commands=_commands(report),
+            picture=lambda each: Markup(each.uri),
+        )
     )
 
 
