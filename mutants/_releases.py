@@ -643,7 +643,7 @@ MUTANTS += (
         (
             Patch(
                 "protect/_before_after.py",
-                "if is_within(path, target.absolute().parent):",
+                "if is_within(path, folder) and not is_within(source, folder):",
                 "if False:",
             ),
         ),

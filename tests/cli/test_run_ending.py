@@ -92,7 +92,7 @@ def test_a_folder_that_failed_in_part_says_so_in_its_last_lines(run: Run, folder
     code, said, _ = run("protect", folder, "out", "--method", "edges", "--workers", "1")
     assert code == FAILED
     assert "1 failed" in said
-    assert "mend what failed" in last_three(said)[2]
+    assert "fix what failed" in last_three(said)[2]
 
 
 def test_names_are_read_without_a_change_and_refused_where_there_are_none(

@@ -131,7 +131,7 @@ def reserve(
         as_json,
         opened.show(dataset),
         f"[green]Reserved[/] {escape(held.mechanism)} as {escape(key)} "
-        f"(entry {held.entry}).{outside} Commit it when the output is let go.",
+        f"(entry {held.entry}).{outside} Commit it when the output is released.",
         reservation=held.to_json(),
     )
 
@@ -150,7 +150,7 @@ def commit(
     book: str,
     as_json: bool,
 ) -> None:
-    """Record that the release reserved under KEY was let go, and which file that was."""
+    """Record that the release reserved under KEY was released, and which file that was."""
     from sfumato.privacy import Output
 
     named = None if output is None else Output.of(output)
@@ -241,7 +241,8 @@ def _history_cells(row: HistoryRow) -> tuple[str, ...]:
         f"[dim]{escape(held.key)}[/]",
         f"{alone}\n[dim]total {_epsilon(row.total)}[/]",
         f"{escape(held.purpose or '(not said)')}\n[dim]{escape(held.operator or '(not said)')}[/]",
-        "\n".join(shown) or ("(not named)" if held.committed else "[cyan]reserved, not let go[/]"),
+        "\n".join(shown)
+        or ("(not named)" if held.committed else "[cyan]reserved, not released[/]"),
     )
 
 

@@ -353,7 +353,7 @@ def _finish(report: Any, source: Path, target: Path, as_json: bool) -> None:
     payload, failed = report.payload, getattr(report, "failed", 0)
     done, *notes = "\n".join(report.lines).splitlines()
     promises = payload.get("promises", [payload.get("promise")])
-    open_questions, then = "nothing was released.", "mend what failed and run it again"
+    open_questions, then = "nothing was released.", "fix what failed and run it again"
     if promises:
         promise = promise_from_json(promises[0])
         open_questions = not_safe(promise)
@@ -364,7 +364,7 @@ def _finish(report: Any, source: Path, target: Path, as_json: bool) -> None:
         done += f" Which is which: {target.with_name(payload['name_list'])}, never to be shared."
         then = f"sfumato names {target}"
     if failed:
-        then = "mend what failed and run it again: what is done is skipped."
+        then = "fix what failed and run it again: what is done is skipped."
     last = ending(done, open_questions, then)
     emit(as_json, payload, *map(escape, notes), *last, ok=not failed)
     if failed:

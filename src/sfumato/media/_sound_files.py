@@ -163,7 +163,7 @@ class PlacedSound:
             samples = out.to_ndarray().astype(np.float64)
             if not np.isfinite(samples).all():
                 raise MediaError(
-                    "Expected samples that are numbers, got NaN or infinity among them: mend the "
+                    "Expected samples that are numbers, got NaN or infinity among them: repair the "
                     "sound, or drop it."
                 )
             self._count += samples.shape[1]

@@ -172,12 +172,12 @@ def verify_folder(
 
 
 def _uncovered(path: Path) -> str:
-    """Why a file that no card speaks for must not be taken for a part of the release."""
+    """Why a file that no card describes must not be taken for a part of the release."""
     if path.name.endswith((".audit.json", ".audit.md", ".measures.json")):
-        return "An audit wrote it, no card speaks for it: keep it apart from what is released."
+        return "An audit wrote it, no card describes it: keep it apart from what is released."
     if path.is_file() and os.access(path, os.R_OK) and says_private(path):
         return "It says of itself that it is a private preview or export: move it away."
-    return "No card speaks for it."
+    return "No card describes it."
 
 
 def _covered(verified: Verified) -> Iterator[Path]:

@@ -118,7 +118,7 @@ def with_defaults(name: str, settings: dict[str, Any]) -> tuple[dict[str, Any], 
 def dry_run(request: Request, *, shape: Shape = NOMINAL, measure: bool = True) -> CommandResult:
     """What would be done and proven, with expected time and memory; opens no recording.
 
-    ``shape`` is what is spoken of; without ``measure`` time and memory stay unknown, which is quick.
+    ``shape`` is the recording that is assumed; without ``measure`` time and memory stay unknown, which is quick.
     """
     settings, said = with_defaults(request.method, request.settings)
     method = make(request.method, settings)
@@ -176,7 +176,7 @@ def estimate(method: Method, shape: Shape) -> tuple[float, int]:
 def run(request: Request, spend: Spend | None, say: Callable[[str], None]) -> CommandResult:
     """Protect a file or every file of a folder; the report says what failed and why.
 
-    ``say`` hears what was chosen and what to expect before anything private is read.
+    ``say`` is told what was chosen and what to expect before anything private is read.
     """
     settings, said = with_defaults(request.method, request.settings)
     for sentence in (*said, *make(request.method, settings).remarks(NOMINAL)):

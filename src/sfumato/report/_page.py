@@ -264,7 +264,7 @@ def _in_short(report: Report) -> list[tuple[str, str]]:
                 f"Pictures on this page that no card vouches for: {stray}. They may show anybody.",
             )
         )
-    return lines + _among_the_files(report.found)
+    return lines + _files_without_card(report.found)
 
 
 def _attacks_in_short(measures: list[Measured]) -> list[tuple[str, str]]:
@@ -294,7 +294,7 @@ def _attacks_in_short(measures: list[Measured]) -> list[tuple[str, str]]:
     return lines
 
 
-def _among_the_files(found: Collected) -> list[tuple[str, str]]:
+def _files_without_card(found: Collected) -> list[tuple[str, str]]:
     """What lies in the named folders and must not go to anybody unseen."""
     lines = []
     if found.private:
