@@ -34,7 +34,6 @@ from sfumato.protect._intentions import (
     sound_wishes,
 )
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError, Stream
-from sfumato.protect._moments import seconds_of
 from sfumato.protect._registry import (
     dataset_methods,
     from_card,
@@ -49,7 +48,7 @@ from sfumato.protect._registry import (
 from sfumato.protect._release import OutputSettings, release, shape_of
 from sfumato.protect._review_exports import ReviewExports
 from sfumato.protect._review_page import review_page, write_review_page
-from sfumato.protect._setting_kinds import Epsilon
+from sfumato.protect._setting_kinds import Epsilon, seconds_of
 
 __all__ = [
     "CATEGORIES",

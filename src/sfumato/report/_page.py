@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,6 +16,7 @@ from markupsafe import Markup
 from sfumato import __version__
 from sfumato.errors import needs_extra
 from sfumato.files import refuse_overwrite, write_text
+from sfumato.ledger import HistoryRow
 from sfumato.privacy import (
     Card,
     Guarantee,
@@ -214,6 +216,11 @@ def render(report: Report) -> str:
             picture=lambda each: Markup(each.uri),
         )
     )
+
+
+def history_page(rows: Sequence[HistoryRow]) -> str:
+    """The ledger's history as a page of its own; nothing that somebody typed into it can run there."""
+    return environment().get_template("history.html").render(rows=rows, version=__version__)
 
 
 def _in_short(report: Report) -> list[tuple[str, str]]:
