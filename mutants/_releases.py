@@ -379,8 +379,8 @@ _INPUTS = "tests/report/test_report_inputs.py"
 _LEAKS = "tests/audit/attack/test_leaks_by_card.py"
 
 
-def _card(old: str, new: str) -> tuple[Patch, ...]:
-    return (Patch("privacy/_card.py", old, new),)
+def _card(old: str, new: str, file: str = "_card") -> tuple[Patch, ...]:
+    return (Patch(f"privacy/{file}.py", old, new),)
 
 
 MUTANTS += (
@@ -388,7 +388,9 @@ MUTANTS += (
         "120",
         "a card speaks for a file that it does not name",
         _card(
-            "    if output.name not in {each.name for each in card.outputs}:\n", "    if False:\n"
+            "    if output.name not in {each.name for each in card.outputs}:\n",
+            "    if False:\n",
+            "_card_files",
         ),
         (
             "tests/cli/test_cards_in_verbs.py::test_the_card_of_another_file_is_refused",
@@ -422,14 +424,18 @@ MUTANTS += (
     Mutant(
         "123",
         "control characters of a card reach the terminal",
-        _card('unicodedata.category(character) in {"Cc", "Cs"}', "character == chr(0)"),
+        _card(
+            'unicodedata.category(character) in {"Cc", "Cs"}', "character == chr(0)", "_card_text"
+        ),
         (f"{_TRUST}::test_nothing_on_a_card_can_move_a_cursor",),
     ),
     Mutant(
         "124",
         "the readable page is never compared",
         _card(
-            "    if not page.is_file() or sha256(page) != found.card.readable:\n", "    if False:\n"
+            "    if not page.is_file() or sha256(page) != found.card.readable:\n",
+            "    if False:\n",
+            "_card_files",
         ),
         (f"{_TRUST}::test_a_changed_page_is_noticed",),
     ),
@@ -637,7 +643,7 @@ MUTANTS += (
         (
             Patch(
                 "protect/_before_after.py",
-                "if is_within(path, target.absolute().parent):",
+                "if is_within(path, folder) and not is_within(source, folder):",
                 "if False:",
             ),
         ),

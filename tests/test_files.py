@@ -134,7 +134,14 @@ def test_one_file_under_any_of_its_names_is_within_its_folder(tmp_path: Path) ->
     assert [is_within(path, folder) for path in within] == [True] * len(within)
     assert is_within(elsewhere / "hard.txt", file)
     assert is_within(folder / "sub", elsewhere / "way")
-    outside = [elsewhere, elsewhere / "hard.txt", tmp_path, tmp_path / "folder2", Path("/")]
+    outside = [
+        folder / ".." / "private",
+        elsewhere,
+        elsewhere / "hard.txt",
+        tmp_path,
+        tmp_path / "folder2",
+        Path("/"),
+    ]
     assert [is_within(path, folder) for path in outside] == [False] * len(outside)
 
 

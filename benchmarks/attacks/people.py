@@ -15,9 +15,9 @@ from sfumato.audit import Result
 from sfumato.audit.attack import (
     Attribute,
     Reidentification,
+    discriminant_features,
     gait_vector,
     infer,
-    told_apart,
     views_of,
     voices_folder,
 )
@@ -72,7 +72,7 @@ def _gait(folder: Path, proportions: bool) -> list[Result]:
     ])  # fmt: skip
     first = np.array([record.attributes["trial"] <= 2 for record in records])
     whom = np.array([str(record.owners[0]) for record in records])
-    gallery, probes = told_apart(
+    gallery, probes = discriminant_features(
         {"gait": vectors[first]}, {"gait": vectors[~first]}, whom[first].tolist()
     )
     measure = Reidentification()

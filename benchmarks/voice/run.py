@@ -18,8 +18,8 @@ from sfumato.audit.attack import (
     SpeakerVerification,
     at_speaker_rate,
     attack_speakers,
+    discriminant_features,
     pitch_track,
-    told_apart,
     voice_views,
 )
 from sfumato.audit.measure import Estimate
@@ -147,7 +147,9 @@ def _synthetic(
     others, enrolled, asked = who < half, (who >= half) & ~test, (who >= half) & test
     names = (who[enrolled] - half).tolist()
     truth = who[asked] - half
-    _, spaced = told_apart({"network": vectors[others]}, {"network": vectors}, who[others].tolist())
+    _, spaced = discriminant_features(
+        {"network": vectors[others]}, {"network": vectors}, who[others].tolist()
+    )
     attacks = {}
     for attacker, gallery, probes in (
         ("ignorant", clear[enrolled], vectors[asked]),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 class SfumatoError(Exception):
-    """Something a user can mend: what was expected, what came, what to do.
+    """Something a user can fix: what was expected, what came, what to do.
 
     The message is shown as it is, without a traceback, so it must never contain private content:
     no pixels, no labels, no input paths beyond what the user typed in this very command.

@@ -74,7 +74,7 @@ def refuse_replacing(
 
 def is_within(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:
     """Is ``path`` the same as ``folder`` or below it, as it is written or where it leads?"""
-    whole, place = Path(path).absolute(), Path(folder).resolve()
+    whole, place = Path(os.path.abspath(path)), Path(folder).resolve()
     led = whole.resolve()
     above = {whole, *whole.parents, led, *led.parents}
     if place in above:

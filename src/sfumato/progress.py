@@ -30,9 +30,9 @@ _LISTENER: ContextVar[Callable[[ProgressStep], None] | None] = ContextVar(
 
 
 @contextmanager
-def listening(hear: Callable[[ProgressStep], None]) -> Iterator[None]:
-    """Within this block ``hear`` gets every step."""
-    before = _LISTENER.set(hear)
+def listening(listener: Callable[[ProgressStep], None]) -> Iterator[None]:
+    """Within this block ``listener`` gets every step."""
+    before = _LISTENER.set(listener)
     try:
         yield
     finally:
@@ -41,34 +41,34 @@ def listening(hear: Callable[[ProgressStep], None]) -> Iterator[None]:
 
 def tell(what: str, done: float, total: float | None = None) -> None:
     """Say how far the work has come."""
-    hear = _LISTENER.get()
-    if hear is not None:
-        hear(ProgressStep(what, done, total))
+    listener = _LISTENER.get()
+    if listener is not None:
+        listener(ProgressStep(what, done, total))
 
 
 def track(items: Iterable[Item], what: str, total: float | None = None) -> Iterator[Item]:
     """``items``, telling how many of them are finished; what one of them tells is a part of it."""
     if total is None and isinstance(items, Sized):
         total = len(items)
-    hear = _LISTENER.get()
-    if hear is None:
+    listener = _LISTENER.get()
+    if listener is None:
         yield from items
         return
     try:
-        hear(ProgressStep(what, 0, total))
+        listener(ProgressStep(what, 0, total))
         for number, item in enumerate(items):
-            _LISTENER.set(_Part(hear, what, number, total))
+            _LISTENER.set(_Part(listener, what, number, total))
             yield item
-            hear(ProgressStep(what, number + 1, total))
+            listener(ProgressStep(what, number + 1, total))
     finally:
-        _LISTENER.set(hear)
+        _LISTENER.set(listener)
 
 
 @dataclass
 class _Part:
     """Hears what one item tells and passes it on as a share of the whole, which never goes back."""
 
-    hear: Callable[[ProgressStep], None]
+    listener: Callable[[ProgressStep], None]
     what: str
     number: int
     total: float | None
@@ -77,4 +77,4 @@ class _Part:
     def __call__(self, step: ProgressStep) -> None:
         if step.total:
             self.share = max(self.share, min(1.0, step.done / step.total))
-            self.hear(ProgressStep(self.what, self.number + self.share, self.total))
+            self.listener(ProgressStep(self.what, self.number + self.share, self.total))

@@ -23,8 +23,8 @@ from sfumato.attributes import (
     release,
     whitening,
 )
+from sfumato.attributes._draws import draw
 from sfumato.attributes._encoders import build_encoder
-from sfumato.attributes._pass import draw
 from sfumato.attributes._training import _anchors
 from sfumato.audit.attack import BayesAttacker
 from sfumato.data import ArrayRecords, Subset

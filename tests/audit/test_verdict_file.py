@@ -10,7 +10,7 @@ import pytest
 from sfumato.audit import Finding, LowerBound, Verdict
 from sfumato.audit.certify._verdict import Attack
 from sfumato.privacy import Bounds, Card, Gaussian, Guarantee, Output
-from sfumato.privacy.verdict import ALARM, CurvePoint, alarming_limit, parse_verdict
+from sfumato.privacy.verdict import ALARM, CurvePoint, alarm_threshold, parse_verdict
 from sfumato.report import parse_verdict as parse_for_the_report
 
 PROMISE = Guarantee(
@@ -96,6 +96,6 @@ def test_a_flag_cannot_hide_what_the_numbers_say() -> None:
 
 def test_the_alarm_stands_at_one_place() -> None:
     assert ALARM == 0.9999
-    assert alarming_limit(ALARM, 2.0) == 2.0
-    assert alarming_limit(0.95, 3.0, ((0.99, 2.0), (ALARM, 1.0))) == 1.0
-    assert alarming_limit(0.95, 3.0, ((0.99, 2.0),)) == 3.0
+    assert alarm_threshold(ALARM, 2.0) == 2.0
+    assert alarm_threshold(0.95, 3.0, ((0.99, 2.0), (ALARM, 1.0))) == 1.0
+    assert alarm_threshold(0.95, 3.0, ((0.99, 2.0),)) == 3.0

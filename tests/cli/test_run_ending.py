@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -91,7 +92,7 @@ def test_a_folder_that_failed_in_part_says_so_in_its_last_lines(run: Run, folder
     code, said, _ = run("protect", folder, "out", "--method", "edges", "--workers", "1")
     assert code == FAILED
     assert "1 failed" in said
-    assert "mend what failed" in last_three(said)[2]
+    assert "fix what failed" in last_three(said)[2]
 
 
 def test_names_are_read_without_a_change_and_refused_where_there_are_none(
@@ -116,6 +117,8 @@ def test_what_is_not_safe_is_said_of_every_promise() -> None:
                        not_covered=("the sound",))  # fmt: skip
     for part in ("epsilon", "delta 1e-05", "replace", "analytic-gaussian", "the sound"):
         assert part in not_safe(proven)
+    many = replace(proven, not_covered=("the sound", "the room", "the time", "the place"))
+    assert not_safe(many).endswith("the sound; the room; 2 more on its card.")
     assert not_safe(NoGuarantee(mechanism="m", reason="A blur hides little.")).endswith(
         "A blur hides little."
     )

@@ -23,12 +23,12 @@ Promise = Callable[..., Guarantee]
 def test_a_release_tells_who_when_why_and_what(ledger: Ledger, promise: Promise) -> None:
     ledger.reserve("gym", promise(), key="k", operator="ada", purpose="gait study")
     (open_,) = ledger.history("gym")
-    assert (open_.state, open_.release.outputs) == ("reserved, not let go", ())
+    assert (open_.state, open_.release.outputs) == ("reserved, not released", ())
     ledger.commit("k")
     ledger.record_outputs("k", [("b.mp4", DIGEST), ("a.mp4", DIGEST)])
     (row,) = ledger.history()
     held = row.release
-    assert (held.operator, held.purpose, row.state) == ("ada", "gait study", "let go")
+    assert (held.operator, held.purpose, row.state) == ("ada", "gait study", "released")
     assert [each.name for each in held.outputs] == ["a.mp4", "b.mp4"]
     assert held.committed_at is not None
     assert held.at <= held.committed_at
@@ -84,7 +84,7 @@ def test_a_ledger_written_before_opens_verifies_and_goes_on(
     assert {(row.release.operator, row.release.purpose) for row in rows} == {(None, None)}
     assert [(each.name, each.sha256) for each in rows[0].release.outputs] == [(None, DIGEST)]
     assert all(row.release.at.startswith("2026-") for row in rows)
-    # it goes on: what was open is let go, what is new says more, and nothing old has changed
+    # it goes on: what was open is released, what is new says more, and nothing old has changed
     ledger.commit("open")
     ledger.record_outputs("week 1", [("mean.csv", DIGEST)])
     ledger.reserve("gym", promise(20.0), key="new", records="b", operator="ada", purpose="more")

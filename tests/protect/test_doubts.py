@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
+from sfumato.jobs import Outcome
 from sfumato.people import DoubtfulSpan
+from sfumato.protect._command import _most_doubtful
 from sfumato.protect._doubts import doubtful_frames, look_first, ranked
 
 
@@ -57,3 +60,24 @@ def test_doubts_of_one_track_that_lie_together_are_one() -> None:
         DoubtfulSpan(3, 9, "bridged", 4),
         DoubtfulSpan(40, 40, "bridged", 4),
     ]
+
+
+def test_a_folder_names_the_outputs_with_the_most_doubtful_frames_first() -> None:
+    counts = {"a.mp4": 3, "b.mp4": 0, "c.mp4": 40, "d.mp4": 7, "e.mp4": 12}
+    outcomes = [
+        Outcome(
+            Path("in") / name,
+            "done",
+            output=Path("out") / name,
+            result={"doubtful_frames": count, "look_first": [f"frames 0-{count}"] if count else []},
+        )
+        for name, count in counts.items()
+    ]
+    # a recording in which nobody is searched, and one that an earlier version finished
+    nothing = {"doubtful_frames": None, "look_first": None}
+    outcomes.append(Outcome(Path("f"), "done", output=Path("f.mp4"), result=nothing))
+    outcomes.append(Outcome(Path("g"), "done", output=Path("g.mp4"), result={}))
+    (said,) = _most_doubtful(outcomes)
+    assert [name for name in counts if name in said] == ["c.mp4", "d.mp4", "e.mp4"]
+    assert said.index("c.mp4, 40") < said.index("e.mp4, 12") < said.index("d.mp4, 7")
+    assert _most_doubtful(outcomes[1:2]) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -196,6 +197,22 @@ def test_notes_are_private_and_lie_outside_the_release(
     assert stat.S_IMODE((tmp_path / "mine" / "deeper").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "mine").stat().st_mode) == 0o700
     assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~_umask()
+
+
+def test_notes_may_lie_beside_the_original_as_the_docs_show(
+    face_video: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``protect in.mp4 out.mp4 --preview sheet.png``: a folder with the original is no release."""
+    (tmp_path / "lab").mkdir()
+    source = Path(shutil.copy(face_video, tmp_path / "lab" / "in.mkv"))
+    monkeypatch.chdir(source.parent)
+    for number, place in enumerate((Path("sheet.png"), Path("../mine.png"))):
+        run(Path(source.name), Path(f"out{number}.mkv"), ReviewExports(preview=place))
+        assert place.is_file()
+    (tmp_path / "release").mkdir()
+    monkeypatch.chdir(tmp_path / "release")
+    with pytest.raises(SfumatoError, match="outside the folder of the release"):
+        run(source, Path("out.mkv"), ReviewExports(preview=Path("sheet.png")))
 
 
 def _umask() -> int:

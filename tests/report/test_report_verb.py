@@ -17,7 +17,7 @@ def test_words_and_json_tell_what_was_found(run: Path, tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     spoken = RUNNER.invoke(app, [str(run / "walk.mp4"), "-o", str(target)])
     assert spoken.exit_code == 0, spoken.output
-    assert "1 release(s), 1 with a proven guarantee" in spoken.output
+    assert "releases: 1, with a proven guarantee: 1" in spoken.output
     told = json.loads(RUNNER.invoke(app, [str(run), "-o", str(target), "--force", "--json"]).stdout)
     assert told["ok"] is True
     assert told["report"] == "report.html"

@@ -7,10 +7,10 @@ from sfumato.attributes._command import (
     run,
 )
 from sfumato.attributes._donors import DonorSet
+from sfumato.attributes._draws import DrawMemory
 from sfumato.attributes._encoders import ENCODERS, Encoder, whitening
 from sfumato.attributes._layouts import read_dataset
 from sfumato.attributes._ldp import PassLDP
-from sfumato.attributes._memo import DrawMemory
 from sfumato.attributes._pass import Pass
 from sfumato.attributes._pictures import picture_features
 from sfumato.attributes._release import release

@@ -120,7 +120,7 @@ def run(
     randomness = Randomness(request.seed)
     kept = None if request.state is None else open_state(request.state, request.stated, randomness)
     state = kept or _fitted(request, data, donor_data, randomness, say)
-    _refuse_strangers(state, donor_data)
+    _refuse_unknown_people(state, donor_data)
     method, promise = state.method, state.method.promise_for(data.records)
     with (
         atomic_folder(request.target, force=request.force) as fresh,
@@ -160,7 +160,7 @@ def run(
     return CommandResult(payload, lines)
 
 
-def _refuse_strangers(state: PassState, donor_data: Dataset) -> None:
+def _refuse_unknown_people(state: PassState, donor_data: Dataset) -> None:
     """Row numbers of another data set would publish people who are no donors."""
     donors, rows = state.method.donors, list(state.donor_rows)
     known = donor_data.records.x

@@ -20,8 +20,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from sfumato.attributes._donors import DONORS_PUBLISHED, Declared, DonorSet
+from sfumato.attributes._draws import Indices
 from sfumato.attributes._loss import LossTerms
-from sfumato.attributes._pass import TYPED, Indices, Pass
+from sfumato.attributes._pass import TYPED, Pass
 from sfumato.attributes._tasks import AttributesError, owners_of
 from sfumato.attributes._training import PassTraining
 from sfumato.data import Records

@@ -14,7 +14,6 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from pydantic import Field
 from safetensors import safe_open
@@ -22,9 +21,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from sfumato.attributes._donors import DONORS_PUBLISHED, Declared, DonorSet, match_matrix
+from sfumato.attributes._draws import DrawMemory, Indices, Scope, draw
 from sfumato.attributes._encoders import ENCODERS, Encoder, build_encoder
 from sfumato.attributes._loss import LossTerms, UsefulBatch, terms
-from sfumato.attributes._memo import DrawMemory, Scope
 from sfumato.attributes._tasks import (
     AttributesError,
     Classes,
@@ -41,7 +40,6 @@ from sfumato.privacy import Guarantee, NoGuarantee, Randomness
 from sfumato.protect import DatasetMethod, get_dataset_method
 from sfumato.settings import Settings, parameters_of, schema_from
 
-Indices = npt.NDArray[np.int64]
 Weight = Annotated[float, Field(ge=0, le=10**6)]
 Dimension = Annotated[int, Field(ge=1, le=2**16)]
 _FORMAT = "sfumato-pass-1"
@@ -70,7 +68,7 @@ def pass_method(name: str) -> type[Pass]:
 
 
 class Pass(DatasetMethod):
-    """Substitution by donors (Chen et al. 2025, restated in SOUNDNESS 4).
+    """Substitution by donors (Chen et al. 2025, restated in docs/soundness.md).
 
     | setting | default |
     | --- | --- |
@@ -437,19 +435,3 @@ class Pass(DatasetMethod):
         if self._encoder is None or self._placed is None:
             raise AttributesError("Expected a fitted method, got an untrained one: call fit first.")
         return self._encoder, self._placed
-
-
-def draw(rows: Tensor, generator: np.random.Generator) -> Indices:
-    """One donor for each row, by inverting the cumulative distribution in double precision."""
-    parts = [
-        _invert(part.to(torch.float64), generator) for part in torch.split(rows.detach(), 2048)
-    ]
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
-
-
-def _invert(rows: Tensor, generator: np.random.Generator) -> Indices:
-    cumulative = rows.cumsum(1)
-    points = torch.from_numpy(generator.random((len(rows), 1))).to(rows.dtype) * cumulative[:, -1:]
-    drawn = torch.searchsorted(cumulative, points, right=True).flatten()
-    result: Indices = drawn.clamp(max=rows.shape[1] - 1).numpy()
-    return result

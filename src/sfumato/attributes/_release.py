@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.attributes._pass import Indices, Pass
+from sfumato.attributes._draws import Indices
+from sfumato.attributes._pass import Pass
 from sfumato.attributes._tasks import named
 from sfumato.data import Record, Records
 from sfumato.files import atomic_output, refuse_overwrite, write_json

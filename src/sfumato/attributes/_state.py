@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.attributes._donors import DonorSet
-from sfumato.attributes._memo import DrawMemory
+from sfumato.attributes._draws import DrawMemory
 from sfumato.attributes._pass import Pass, pass_method
 from sfumato.attributes._tasks import AttributesError
 from sfumato.data import ArrayRecords

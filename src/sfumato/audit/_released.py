@@ -72,11 +72,11 @@ def recordings_in(folder: str | os.PathLike[str]) -> list[Path]:
     Previews, pairs, exports and sheets of an audit say inside what they are; masks and public layers
     are named on the card of their recording, after it.
     """
-    companions = set(_companions(Path(folder)))
+    sidecars = set(_sidecars(Path(folder)))
     return [
         path
         for path in list_media(folder)
-        if path not in companions and not path.name.endswith(_SHEETS) and not _private(path)
+        if path not in sidecars and not path.name.endswith(_SHEETS) and not _private(path)
     ]
 
 
@@ -84,7 +84,7 @@ def _private(path: Path) -> bool:
     return path.suffix.lower() in IMAGE_SUFFIXES | {".mkv"} and says_private(path)
 
 
-def _companions(folder: Path) -> Iterator[Path]:
+def _sidecars(folder: Path) -> Iterator[Path]:
     for file in folder.rglob("*" + _CARD):
         try:
             names = [each["name"] for each in parse_json(file.read_bytes())["outputs"]]

@@ -83,7 +83,7 @@ def _show(command: Any, ctx: Any, *, experts: bool) -> None:
             panel = getattr(parameter, "rich_help_panel", None) or _OTHERS
             options.setdefault(panel, []).append(parameter)
     if arguments:
-        out.print(_panel("Arguments", [(_argument(each), _about(each)) for each in arguments]))
+        out.print(_panel("Arguments", [(argument_name(each), _about(each)) for each in arguments]))
     commands: dict[str, list[tuple[str, str]]] = {}
     for panel, name, summary in command.listed(ctx) if isinstance(command, Verbs) else ():
         commands.setdefault(panel, []).append((name, summary))
@@ -104,10 +104,10 @@ def _show(command: Any, ctx: Any, *, experts: bool) -> None:
 def _usage(command: Any, ctx: Any) -> Sequence[str]:
     arguments = [each for each in command.get_params(ctx) if each.param_type_name == "argument"]
     below = ["COMMAND ..."] if isinstance(command, Verbs) else []
-    return [*map(_argument, arguments), *below, "[OPTIONS]"]
+    return [*map(argument_name, arguments), *below, "[OPTIONS]"]
 
 
-def _argument(parameter: Any) -> str:
+def argument_name(parameter: Any) -> str:
     name = (parameter.metavar or parameter.name).strip("{}").upper()
     if parameter.nargs == -1 and not name.endswith("..."):
         name += "..."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from sfumato.progress import ProgressStep
 
 _NARROWEST, _USUAL_WIDTH = 20, 80
+_NAMED_GAPS = 2  # of what a promise does not cover; all of it stands on the card
 
 
 def shown_path(path: Path) -> str:
@@ -78,12 +78,14 @@ def not_safe(promise: Guarantee | NoGuarantee) -> str:
         f"{seeded}what goes beyond epsilon {format_epsilon(promise.epsilon)} for "
         f"{promise.unit.sentence} ({promise.terms}; {promise.mechanism})"
     )
-    return f"{'; '.join((beyond, *promise.not_covered))}."
+    named, more = promise.not_covered[:_NAMED_GAPS], promise.not_covered[_NAMED_GAPS:]
+    rest = (f"{len(more)} more on its card",) if more else ()
+    return f"{'; '.join((beyond, *named, *rest))}."
 
 
 def say(sentence: str) -> None:
     """Something to know while the work goes on: it never mixes with the result."""
-    print(sentence, file=sys.stderr)
+    console(stderr=True).print(escape(sentence))
 
 
 @contextmanager

@@ -10,72 +10,56 @@ import typer
 
 from sfumato.cli._help import BUDGET, EXPERT, OUTPUT, Verb, Verbs
 
+
+def option(panel: str, *default_and_names: Any, **more: Any) -> Any:
+    """An option of one verb, in its panel of the help."""
+    return typer.Option(*default_and_names, rich_help_panel=panel, **more)
+
+
 # A verb asks for one of these by naming a keyword-only parameter without default.
 SHARED: dict[str, Any] = {
-    "as_json": typer.Option(
-        False, "--json", help="Print one JSON object instead of words.", rich_help_panel=OUTPUT
-    ),
-    "force": typer.Option(
-        False, "--force", help="Replace outputs that are already there.", rich_help_panel=OUTPUT
-    ),
-    "dry_run": typer.Option(
+    "as_json": option(OUTPUT, False, "--json", help="Print one JSON object instead of words."),
+    "force": option(OUTPUT, False, "--force", help="Replace outputs that are already there."),
+    "dry_run": option(
+        OUTPUT,
         False,
         "--dry-run",
         help="Say what would be done and what it proves; read nothing private.",
-        rich_help_panel=OUTPUT,
     ),
-    "out": typer.Option(
+    "out": option(
+        OUTPUT,
         None,
         "--out",
         "-o",
         help="NAME.measures.json for the report; by default beside the release.",
-        rich_help_panel=OUTPUT,
     ),
     "offline": typer.Option(
         False, "--offline", help="Download nothing; fail if a model is not there."
     ),
-    "engine": typer.Option(
-        "local",
-        help="Where a folder is worked on: local, ray, or ray://HOST:10001.",
-        rich_help_panel=EXPERT,
+    "engine": option(
+        EXPERT, "local", help="Where a folder is worked on: local, ray, or ray://HOST:10001."
     ),
-    "device": typer.Option(
-        None, help="auto, cpu, cuda, cuda:N or mps (cpu).", rich_help_panel=EXPERT
+    "device": option(EXPERT, None, help="auto, cpu, cuda, cuda:N or mps (cpu)."),
+    "seed": option(EXPERT, None, help="For tests only: the result is not private."),
+    "ledger": option(BUDGET, None, help="Ledger file or URL (or SFUMATO_LEDGER)."),
+    "dataset": option(BUDGET, None, help="The data set's name in the ledger."),
+    "key": option(BUDGET, None, help="A name for this release in the ledger (else a random one)."),
+    "purpose": option(BUDGET, None, help="What this release is for; stands in the ledger."),
+    "operator": option(
+        BUDGET, None, help="Who releases, for the ledger alone (else your user name; - for nobody)."
     ),
-    "seed": typer.Option(
-        None, help="For tests only: the result is not private.", rich_help_panel=EXPERT
-    ),
-    "ledger": typer.Option(
-        None, help="Ledger file or URL (or SFUMATO_LEDGER).", rich_help_panel=BUDGET
-    ),
-    "dataset": typer.Option(
-        None, help="The data set's name in the ledger.", rich_help_panel=BUDGET
-    ),
-    "key": typer.Option(
-        None,
-        help="A name for this release in the ledger (else a random one).",
-        rich_help_panel=BUDGET,
-    ),
-    "purpose": typer.Option(
-        None, help="What this release is for; stands in the ledger.", rich_help_panel=BUDGET
-    ),
-    "operator": typer.Option(
-        None,
-        help="Who releases, for the ledger alone (else your user name; - for nobody).",
-        rich_help_panel=BUDGET,
-    ),
-    "acknowledge_no_guarantee": typer.Option(
+    "acknowledge_no_guarantee": option(
+        BUDGET,
         False,
         "--acknowledge-no-guarantee",
         help="Release against a finite budget although nothing is proven.",
-        rich_help_panel=BUDGET,
     ),
-    "book": typer.Option(
+    "book": option(
+        BUDGET,
         "sfumato-ledger.db",
         "--ledger",
-        envvar="SFUMATO_LEDGER",
         help="A file, or postgresql://user@host/name (password: ~/.pgpass).",
-        rich_help_panel=BUDGET,
+        envvar="SFUMATO_LEDGER",
     ),
 }
 Function = TypeVar("Function", bound=Callable[..., None])

@@ -174,6 +174,10 @@ def leaks(
     open_questions = "a detector that finds nobody is no proof; look at the output yourself."
     if report.leaking:
         open_questions = "somebody is still found: do not release it."
+        if not report.compared:
+            open_questions = (
+                "somebody, or what looks like somebody, is found: do not release it unseen."
+            )
     elif unseen:
         open_questions = f"{len(unseen)} clips could not be looked at: do not release them."
     last = ending(written, open_questions, f"sfumato report {output}")

@@ -131,7 +131,7 @@ def reserve(
         as_json,
         opened.show(dataset),
         f"[green]Reserved[/] {escape(held.mechanism)} as {escape(key)} "
-        f"(entry {held.entry}).{outside} Commit it when the output is let go.",
+        f"(entry {held.entry}).{outside} Commit it when the output is released.",
         reservation=held.to_json(),
     )
 
@@ -150,7 +150,7 @@ def commit(
     book: str,
     as_json: bool,
 ) -> None:
-    """Record that the release reserved under KEY was let go, and which file that was."""
+    """Record that the release reserved under KEY was released, and which file that was."""
     from sfumato.privacy import Output
 
     named = None if output is None else Output.of(output)
@@ -218,7 +218,12 @@ def history(
     for row in rows:
         table.add_row(*_history_cells(row))
         table.add_row()
-    emit(as_json, payload, table if rows else "Nothing was released yet.")
+    terms = Table.grid()
+    for line in dict.fromkeys(
+        f"Epsilons of {each.release.dataset}: {each.terms}." for each in rows
+    ):
+        terms.add_row(escape(line))
+    emit(as_json, payload, *([table, terms] if rows else ["Nothing was released yet."]))
 
 
 def _history_cells(row: HistoryRow) -> tuple[str, ...]:
@@ -234,9 +239,10 @@ def _history_cells(row: HistoryRow) -> tuple[str, ...]:
     return (
         f"[bold]{escape(held.dataset)}[/] {held.at[:10]}\n{escape(held.mechanism)}\n"
         f"[dim]{escape(held.key)}[/]",
-        f"{alone}\n[dim]total {_epsilon(row.total)}\n{escape(row.terms)}[/]",
+        f"{alone}\n[dim]total {_epsilon(row.total)}[/]",
         f"{escape(held.purpose or '(not said)')}\n[dim]{escape(held.operator or '(not said)')}[/]",
-        "\n".join(shown) or ("(not named)" if held.committed else "[cyan]reserved, not let go[/]"),
+        "\n".join(shown)
+        or ("(not named)" if held.committed else "[cyan]reserved, not released[/]"),
     )
 
 

@@ -17,7 +17,7 @@ import typer
 import typer.core
 
 from sfumato import __version__
-from sfumato.cli._help import Verbs
+from sfumato.cli._help import Verbs, argument_name
 from sfumato.errors import SfumatoError, UsageMistakeError, did_you_mean, refusal
 
 _SHARE, _TRAIN, _JUDGE = "Share recordings", "Train models", "Judge a release"
@@ -63,6 +63,17 @@ class _Top(Verbs):
         command.name = cmd_name
         return command
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in VERBS and args[0].isidentifier():
+            from sfumato.protect import names
+
+            if args[0] in names():
+                raise UsageMistakeError(
+                    f"Expected a command of sfumato, got the method {args[0]}: did you mean sfumato "
+                    f"protect in.mp4 out.mp4 --method {args[0]}?"
+                )
+        return super().resolve_command(ctx, args)
+
     def main(self, *args: Any, **more: Any) -> Any:
         """As typer runs it, but mistakes in the words become sentences like all others."""
         try:
@@ -82,6 +93,10 @@ def _mistake(error: Any) -> str:
         known = [name for each in context.command.get_params(context) for name in each.opts]
         near = did_you_mean(option, [name for name in known if name.startswith("--")])
         return f"Expected an option of {path}, got {option}{near}"
+    missing = getattr(error, "param", None)
+    if context and missing is not None and type(error).__name__ == "MissingParameter":
+        example = (context.command.epilog or path).splitlines()[0]
+        return f"Expected {argument_name(missing)}, got none: such as {example}"
     words = " ".join(error.format_message().split()).rstrip(".")
     return f"{words}{'' if words.endswith('?') else '.'} See {path} --help."
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from sfumato.cli._help import ATTRIBUTES, BY_EYE, EXPERT, OUTPUT, PROMISE, WHERE
 from sfumato.cli._output import emit, ending, not_safe, progress_bar, say
-from sfumato.cli._verb import verb, verbs
+from sfumato.cli._verb import option, verb, verbs
 from sfumato.errors import SfumatoError
 from sfumato.settings import parse_pairs
 
@@ -32,158 +32,119 @@ def protect(
         help="A video, a picture, a sound file, or a folder of them; for pass the folder of a data set."
     ),
     target: Path = typer.Argument(help="The output file, or the folder for the release."),
-    method: str | None = typer.Option(
+    method: str | None = option(
+        PROMISE,
         None,
         help="One of sfumato methods; chain them with +. Without it: silhouette, whole people in one "
         "colour.",
-        rich_help_panel=PROMISE,
     ),
-    epsilon: float | None = typer.Option(
-        None, help="How much may leak, for methods that prove it.", rich_help_panel=PROMISE
+    epsilon: float | None = option(
+        PROMISE, None, help="How much may leak, for methods that prove it."
     ),
-    delta: float | None = typer.Option(
-        None, help="The small probability of more (1e-5).", rich_help_panel=PROMISE
+    delta: float | None = option(PROMISE, None, help="The small probability of more (1e-5)."),
+    unit: str | None = option(
+        PROMISE, None, help="What is protected: frame, clip, 'pixels(16, frames=1)'."
     ),
-    unit: str | None = typer.Option(
-        None,
-        help="What is protected: frame, clip, 'pixels(16, frames=1)'.",
-        rich_help_panel=PROMISE,
+    settings: list[str] | None = option(
+        PROMISE, None, "--set", help="Any other setting of the method, as name=value; repeat it."
     ),
-    settings: list[str] | None = typer.Option(
-        None,
-        "--set",
-        help="Any other setting of the method, as name=value; repeat it.",
-        rich_help_panel=PROMISE,
+    region: str | None = option(
+        WHERE, None, help="faces, people, background, text, or a mask file."
     ),
-    region: str | None = typer.Option(
-        None, help="faces, people, background, text, or a mask file.", rich_help_panel=WHERE
+    detector: str | None = option(
+        WHERE, None, help="Detectors to unite, such as centerface+blazeface."
     ),
-    detector: str | None = typer.Option(
-        None,
-        help="Detectors to unite, such as centerface+blazeface.",
-        rich_help_panel=WHERE,
+    on_miss: str | None = option(WHERE, None, help="hold, blank or fail when a person is lost."),
+    import_boxes: Path | None = option(WHERE, None, help="Boxes or masks to use (COCO JSON)."),
+    keep_text: bool | None = option(
+        WHERE, None, "--keep-text", help="Leave captions, badges, plates and screens readable."
     ),
-    on_miss: str | None = typer.Option(
-        None, help="hold, blank or fail when a person is lost.", rich_help_panel=WHERE
-    ),
-    import_boxes: Path | None = typer.Option(
-        None, help="Boxes or masks to use (COCO JSON).", rich_help_panel=WHERE
-    ),
-    keep_text: bool | None = typer.Option(
-        None,
-        "--keep-text",
-        help="Leave captions, badges, plates and screens readable.",
-        rich_help_panel=WHERE,
-    ),
-    cover: list[str] | None = typer.Option(
+    cover: list[str] | None = option(
+        WHERE,
         None,
         help="Cover this too: 'FRAMES:X,Y,WIDTH,HEIGHT', such as '0-9:370,110,60,60'; repeat it.",
-        rich_help_panel=WHERE,
     ),
-    leave_open: list[int] | None = typer.Option(
+    leave_open: list[int] | None = option(
+        WHERE,
         None,
         "--except",
         help="Leave the person of this track open on purpose (see --preview); repeat it.",
-        rich_help_panel=WHERE,
     ),
-    start: str | None = typer.Option(
+    start: str | None = option(
+        WHERE,
         None,
         "--from",
         help="Cover from this time on (12.5, 1:02); before it all is shown as recorded.",
-        rich_help_panel=WHERE,
     ),
-    end: str | None = typer.Option(
-        None,
-        "--to",
-        help="Cover up to this time; from there on all is shown as recorded.",
-        rich_help_panel=WHERE,
+    end: str | None = option(
+        WHERE, None, "--to", help="Cover up to this time; from there on all is shown as recorded."
     ),
-    public_mask: bool | None = typer.Option(
+    public_mask: bool | None = option(
+        EXPERT,
         None,
         "--public-mask",
         help="Declare that the mask file was made without the recording.",
-        rich_help_panel=EXPERT,
     ),
-    export_boxes: Path | None = typer.Option(
-        None, help="Write what was found (COCO JSON).", rich_help_panel=EXPERT
+    export_boxes: Path | None = option(EXPERT, None, help="Write what was found (COCO JSON)."),
+    export_masks: Path | None = option(
+        EXPERT, None, help="Write what was found (mask video, .mkv)."
     ),
-    export_masks: Path | None = typer.Option(
-        None, help="Write what was found (mask video, .mkv).", rich_help_panel=EXPERT
-    ),
-    review: Path | None = typer.Option(
-        None, help="Write the list of doubtful frames (JSON).", rich_help_panel=BY_EYE
-    ),
-    preview: Path | None = typer.Option(
+    review: Path | None = option(BY_EYE, None, help="Write the list of doubtful frames (JSON)."),
+    preview: Path | None = option(
+        BY_EYE,
         None,
         help="Write a contact sheet of what was found, for your eyes only (PNG, JPEG; for a folder, a "
         "folder).",
-        rich_help_panel=BY_EYE,
     ),
-    pairs: int | None = typer.Option(
+    pairs: int | None = option(
+        BY_EYE,
         None,
+        help="Set this many random original/protected frame pairs aside (--pairs-to).",
         min=1,
         max=10**6,
-        help="Set this many random original/protected frame pairs aside (--pairs-to).",
-        rich_help_panel=BY_EYE,
     ),
-    pairs_to: Path | None = typer.Option(
+    pairs_to: Path | None = option(
+        BY_EYE,
         None,
         help="A new private folder for them: contains originals, internal review only.",
-        rich_help_panel=BY_EYE,
     ),
-    private: list[str] | None = typer.Option(
-        None, help="An attribute that must disappear; repeat it.", rich_help_panel=ATTRIBUTES
+    private: list[str] | None = option(
+        ATTRIBUTES, None, help="An attribute that must disappear; repeat it."
     ),
-    useful: list[str] | None = typer.Option(
-        None, help="An attribute that must survive; repeat it.", rich_help_panel=ATTRIBUTES
+    useful: list[str] | None = option(
+        ATTRIBUTES, None, help="An attribute that must survive; repeat it."
     ),
-    donors_are: str | None = typer.Option(
+    donors_are: str | None = option(
+        ATTRIBUTES,
         None,
         help="public, consenting or synthetic: why donors' recordings may be published.",
-        rich_help_panel=ATTRIBUTES,
     ),
-    donors: int | None = typer.Option(
-        None,
-        min=2,
-        max=10**7,
-        help="Number of donors (4096, or what there is).",
-        rich_help_panel=EXPERT,
+    donors: int | None = option(
+        EXPERT, None, help="Number of donors (4096, or what there is).", min=2, max=10**7
     ),
-    donors_from: Path | None = typer.Option(
-        None, help="The donors' data set, if it is another one.", rich_help_panel=EXPERT
+    donors_from: Path | None = option(
+        EXPERT, None, help="The donors' data set, if it is another one."
     ),
-    fit_on: Path | None = typer.Option(
-        None, help="Fit on this data set (other people, for a proof).", rich_help_panel=EXPERT
+    fit_on: Path | None = option(
+        EXPERT, None, help="Fit on this data set (other people, for a proof)."
     ),
-    state: Path | None = typer.Option(
-        None,
-        help="Private folder that remembers draws between runs.",
-        rich_help_panel=ATTRIBUTES,
+    state: Path | None = option(
+        ATTRIBUTES, None, help="Private folder that remembers draws between runs."
     ),
-    codec: str = typer.Option(
-        "h264", help="h264, or ffv1 / h264rgb for lossless output.", rich_help_panel=EXPERT
+    codec: str = option(EXPERT, "h264", help="h264, or ffv1 / h264rgb for lossless output."),
+    quality: int | None = option(
+        EXPERT, None, help="x264's constant rate factor, 0 to 51.", min=0, max=51
     ),
-    quality: int | None = typer.Option(
-        None, min=0, max=51, help="x264's constant rate factor, 0 to 51.", rich_help_panel=EXPERT
-    ),
-    audio: str = typer.Option(
+    audio: str = option(
+        OUTPUT,
         "drop",
         help="The sound of a video: drop, anonymize (--set voice.algorithm=...), or keep: voices as "
         "they were.",
-        rich_help_panel=OUTPUT,
     ),
-    tolerant: bool = typer.Option(
-        False, help="Read damaged recordings as far as possible.", rich_help_panel=EXPERT
-    ),
-    keep_names: bool = typer.Option(
-        False, help="Keep file names (they may identify people).", rich_help_panel=OUTPUT
-    ),
-    workers: int | None = typer.Option(
-        None,
-        min=1,
-        max=1024,
-        help="Processes for a folder (default: all cores).",
-        rich_help_panel=EXPERT,
+    tolerant: bool = option(EXPERT, False, help="Read damaged recordings as far as possible."),
+    keep_names: bool = option(OUTPUT, False, help="Keep file names (they may identify people)."),
+    workers: int | None = option(
+        EXPERT, None, help="Processes for a folder (default: all cores).", min=1, max=1024
     ),
     *,
     ledger: str | None,
@@ -203,7 +164,8 @@ def protect(
 
     for_sound = releases.is_sound(source)
     default = releases.SOUND_METHOD if for_sound else releases.DEFAULT_METHOD
-    releases.check_intention(source, target, method or default, _named(epsilon, delta, unit))
+    of_a_proof = _settings({}, epsilon=epsilon, delta=delta, unit=unit)
+    releases.check_intention(source, target, method or default, of_a_proof)
 
     def spend() -> Spending | None:
         from sfumato.ledger import spending
@@ -231,6 +193,8 @@ def protect(
             f"--donors, --fit-on and --state, got {method or 'no method'}: other methods know no "
             "attributes."
         )
+    if not dry_run:
+        releases.check_files(source, target, force=force)
     if method is None:
         method = default
         say(releases.SOUND_GIVEN if for_sound else releases.NO_METHOD_GIVEN)
@@ -350,7 +314,7 @@ def _finish(report: Any, source: Path, target: Path, as_json: bool) -> None:
     payload, failed = report.payload, getattr(report, "failed", 0)
     done, *notes = "\n".join(report.lines).splitlines()
     promises = payload.get("promises", [payload.get("promise")])
-    open_questions, then = "nothing was released.", "mend what failed and run it again"
+    open_questions, then = "nothing was released.", "fix what failed and run it again"
     if promises:
         promise = promise_from_json(promises[0])
         open_questions = not_safe(promise)
@@ -361,15 +325,11 @@ def _finish(report: Any, source: Path, target: Path, as_json: bool) -> None:
         done += f" Which is which: {target.with_name(payload['name_list'])}, never to be shared."
         then = f"sfumato names {target}"
     if failed:
-        then = "mend what failed and run it again: what is done is skipped."
+        then = "fix what failed and run it again: what is done is skipped."
     last = ending(done, open_questions, then)
     emit(as_json, payload, *map(escape, notes), *last, ok=not failed)
     if failed:
         raise typer.Exit(1)
-
-
-def _named(epsilon: float | None, delta: float | None, unit: str | None) -> dict[str, Any]:
-    return _settings({}, epsilon=epsilon, delta=delta, unit=unit)
 
 
 def _names(given: list[str] | None) -> list[str]:

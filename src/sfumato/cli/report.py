@@ -40,15 +40,15 @@ def report(
         made = write_report(runs, output, with_originals=with_originals, impact=dpia, force=force)
     counts = made.summary()
     problems = [
-        f"[red]{counts[key]} {words}[/]"
+        f"[red]{words}: {counts[key]}.[/]"
         for key, words in (
-            ("changed", "release(s) changed since their card was written."),
-            ("forged", "card(s) bear a signature that does not fit: changed after signing."),
-            ("refuted", "promise(s) refuted by an audit."),
-            ("leaking", "attack(s) did better than guessing."),
-            ("unjudged", "attack(s) could not be judged."),
-            ("private", "private preview(s) or export(s) lie among the files: move them away."),
-            ("without_card", "recording(s), model(s) or archive(s) have no card."),
+            ("changed", "Releases that changed since their card was written"),
+            ("forged", "Cards whose signature does not fit: changed after signing"),
+            ("refuted", "Promises that an audit refuted"),
+            ("leaking", "Attacks that did better than guessing"),
+            ("unjudged", "Attacks that could not be judged"),
+            ("private", "Private previews or exports among the files, to be moved away"),
+            ("without_card", "Recordings, models or archives without a card"),
         )
         if counts[key]
     ]
@@ -57,8 +57,8 @@ def report(
         {"report": output.name, **counts},
         *problems,
         *ending(
-            f"wrote {output}: {counts['releases']} release(s), {counts['proven']} with a proven "
-            f"guarantee, {counts['measures']} measurement(s), {counts['figures']} figure(s).",
+            f"wrote {output}; releases: {counts['releases']}, with a proven guarantee: "
+            f"{counts['proven']}, measurements: {counts['measures']}, figures: {counts['figures']}.",
             "the page names gaps and attacks; what was never attacked is not safe because of that.",
             f"open {output} in a browser."
             + ("" if dpia is None else f" Fill the blanks of {dpia}: it decides nothing."),

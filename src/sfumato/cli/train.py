@@ -10,7 +10,7 @@ import typer
 
 from sfumato.cli._help import EXPERT
 from sfumato.cli._output import emit, ending, not_safe, progress_bar, say
-from sfumato.cli._verb import verb, verbs
+from sfumato.cli._verb import option, verb, verbs
 
 if TYPE_CHECKING:
     from sfumato.learn import Progress as Shown
@@ -28,17 +28,17 @@ def train(
     config: Path = typer.Argument(..., help="The training file (YAML)."),
     changes: list[str] = typer.Argument(None, help="Changes to it, as key=value."),
     resume: bool = typer.Option(False, "--resume", help="Continue a run that was stopped."),
-    show_private_loss: bool = typer.Option(
+    show_private_loss: bool = option(
+        EXPERT,
         False,
         "--show-private-loss",
         help="Show the loss on private records to you. It is not accounted; the card names it.",
-        rich_help_panel=EXPERT,
     ),
-    as_published: bool = typer.Option(
+    as_published: bool = option(
+        EXPERT,
         False,
         "--as-published",
         help="One batch for both streams, as MaskDP was published; the card has its true epsilon.",
-        rich_help_panel=EXPERT,
     ),
     *,
     ledger: str | None,

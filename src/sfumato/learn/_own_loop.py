@@ -66,7 +66,7 @@ class DrawnBatch:
 
     def __iter__(self) -> NoReturn:
         raise TrainingError(
-            "Expected step(batch) with the batch as it is, got a look into it: who was drawn, and how "
+            "Expected step(batch) with the batch as it is, got an attempt to read it: who was drawn, and how "
             "many, stays inside the private step."
         )
 

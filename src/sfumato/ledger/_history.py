@@ -1,4 +1,4 @@
-"""Every release in the order of its reservation: who let go what, when, why and at what price."""
+"""Every release in the order of its reservation: who released what, when, why and at what price."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HistoryRow:
 
     @property
     def state(self) -> str:
-        return "let go" if self.release.committed else "reserved, not let go"
+        return "released" if self.release.committed else "reserved, not released"
 
     def to_json(self) -> dict[str, Any]:
         epsilons = {"epsilon_alone": self.alone, "epsilon_total": self.total}

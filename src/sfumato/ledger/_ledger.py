@@ -1,4 +1,4 @@
-"""The ledger itself: reserve before any noise is drawn, commit when the output is let go."""
+"""The ledger itself: reserve before any noise is drawn, commit when the output is released."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class Ledger:
         dataset: str | None = None,
         output_digest: str | None = None,
     ) -> Reservation:
-        """Record that the reserved release was let go. Doing it twice records it once.
+        """Record that the reserved release was released. Doing it twice records it once.
 
         Call it when the output is complete and durable, before anybody else can see it.
         ``output_digest`` ties the entry to the output (never give a digest of an input).
@@ -221,7 +221,7 @@ class Ledger:
                 raise KeyConflictError(
                     f"The release with the key {key!r} of {held.dataset!r} was committed by another "
                     "process while this one drew its own noise: a copy of the run's folder was "
-                    "resumed beside it. Only one of the two is counted, so this one is not let go."
+                    "resumed beside it. Only one of the two is counted, so this one is not released."
                 )
             if held.committed:
                 return held
@@ -236,14 +236,14 @@ class Ledger:
         *,
         dataset: str | None = None,
     ) -> Reservation:
-        """Write down what a committed release let go: the name and SHA-256 of every output.
+        """Write down what a committed release published: the name and SHA-256 of every output.
 
         It is an entry of its own, because a model is written after its commit. Said once; a second
         time it must be the same.
         """
         named = tuple(ReleasedOutput.checked(*each) for each in sorted(outputs))
         if not named:
-            raise LedgerError("Expected at least one output that was let go, got none.")
+            raise LedgerError("Expected at least one output that was released, got none.")
         state = self._read()
         with self._storage.writing() as connection:
             state.extend(self._storage.entries(connection, after=state.count))
@@ -258,7 +258,7 @@ class Ledger:
             if held.outputs and held.outputs[0].name is not None:
                 raise KeyConflictError(
                     f"The release with the key {key!r} of {held.dataset!r} already names other "
-                    "outputs: what is let go beside them is another release with its own key."
+                    "outputs: what is released beside them is another release with its own key."
                 )
             body = {"outputs": [vars(each) for each in named]}
             self._append(connection, state, held.dataset, "outputs", key, body)

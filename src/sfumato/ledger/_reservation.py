@@ -20,7 +20,7 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class ReleasedOutput:
-    """A file or folder that was let go, by its own name and digest; older entries have no name."""
+    """A file or folder that was released, by its own name and digest; older entries have no name."""
 
     name: str | None
     sha256: str
@@ -37,7 +37,7 @@ class ReleasedOutput:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A release whose cost is already counted; ``committed`` once its output was let go.
+    """A release whose cost is already counted; ``committed`` once its output was released.
 
     ``entry`` and ``digest`` are its receipt: they name the entry of the chain that holds it.
     ``records`` is None for all records, else the shards (or the description) that were named.
@@ -128,7 +128,7 @@ class ReservationRequest:
             None if purpose is None else checked_name("purpose", purpose),
         )
 
-    def check_speaks_of(self, dataset: str, budget: Budget) -> None:
+    def check_same_terms(self, dataset: str, budget: Budget) -> None:
         """Raise unless this release and the budget are about the same thing.
 
         Epsilon for a pixel and epsilon for a person cannot be added: converting is explicit

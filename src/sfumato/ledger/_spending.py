@@ -62,7 +62,7 @@ class Spending:
         )  # fmt: skip
 
     def record(self, outputs: Iterable[Path]) -> None:
-        """Write into the history which outputs were let go, as the cards that bear its key say."""
+        """Write into the history which outputs were released, as the cards that bear its key say."""
         cards = [read_card(path) for path in outputs] if self.keys else []
         for key in dict.fromkeys(self.keys):
             released = [

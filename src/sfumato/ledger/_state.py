@@ -91,7 +91,7 @@ class Account:
 
     def admit(self, request: ReservationRequest) -> None:
         """Raise unless ``request`` fits. A refusal stays right when the history grows further."""
-        request.check_speaks_of(self.name, self.budget)
+        request.check_same_terms(self.name, self.budget)
         if request.event is None or not self.budget.finite:
             return
         total = self.after(request)

@@ -163,7 +163,7 @@ class PlacedSound:
             samples = out.to_ndarray().astype(np.float64)
             if not np.isfinite(samples).all():
                 raise MediaError(
-                    "Expected samples that are numbers, got NaN or infinity among them: mend the "
+                    "Expected samples that are numbers, got NaN or infinity among them: repair the "
                     "sound, or drop it."
                 )
             self._count += samples.shape[1]
@@ -221,14 +221,9 @@ class SoundWriter:
         with suppress(*DECODING_ERRORS):
             self._container.close()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        if raised[0] is not None:
+            self._stack.__exit__(*raised)
             return
         with self._stack:
             if not self.samples_written:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -59,9 +57,6 @@ class SpeakerEncoder(nn.Module):
         """One unit vector for a recording."""
         mean = self.partials(sound).mean(0)
         return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9))
-
-    def embed_all(self, sounds: Sequence[Floats]) -> Floats:
-        return np.stack([self.embed(each) for each in sounds])
 
     def mel(self, sound: Floats) -> Tensor:
         """(frames, 40) mel powers of Hann windows of 25 ms every 10 ms, as librosa makes them."""

@@ -1,21 +1,16 @@
 """Units, relations, events, guarantees and the accounting that connects them. Imports no torch."""
 
-from sfumato.privacy._card import (
-    Card,
-    CardError,
+from sfumato.privacy._card import Card, Output, card_path, counted_under, versions_of
+from sfumato.privacy._card_files import (
     CardFor,
     NoCardError,
-    Output,
     card_for,
-    card_path,
     check_outputs,
     check_page,
     checked_card,
-    control_character,
-    counted_under,
     read_card,
-    versions_of,
 )
+from sfumato.privacy._card_text import CardError, control_character
 from sfumato.privacy._card_words import checklist, officer_view
 from sfumato.privacy._discrete import (
     DRAWN_EXACTLY,

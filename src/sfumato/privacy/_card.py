@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import platform
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sfumato import __version__
-from sfumato.errors import SfumatoError
-from sfumato.files import parse_json, sha256, write_json, write_text
+from sfumato.files import sha256, write_json, write_text
+from sfumato.privacy._card_text import (
+    CardError,
+    refuse_control_characters,
+    refuse_paths,
+    same_words,
+)
 from sfumato.privacy._frame_review import FrameReview, content_digest
 from sfumato.privacy._guarantee import Guarantee, NoGuarantee, promise_from_json
 
@@ -32,24 +35,7 @@ CARD_VERSION = 3
 _NEW_IN_2 = frozenset({"detectors", "readable"})
 _NEW_IN_3 = frozenset({"reviews"})
 SUFFIX = ".card.json"
-_LARGEST, _DEEPEST = 1 << 24, 100
-_FRACTION = re.compile(r"\d+/\d+")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
-# Words are derived from numbers that may differ between machines by their last shown digit.
-_LAST_DIGIT = 0.02
-# Directions and line ends that make a terminal or an editor show another text than the stored one.
-_MISLEADING = frozenset(
-    "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-)
-
-
-class CardError(SfumatoError):
-    """A card that cannot be written, read or trusted."""
-
-
-class NoCardError(CardError):
-    """No card stands beside an output."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +88,7 @@ class Card:
             raise CardError(f"Expected trust 'central' or 'local', got {self.model_of_trust!r}.")
         if not self.outputs:
             raise CardError("A card describes at least one output, got none.")
-        _refuse_paths("settings", dict(self.settings))
+        refuse_paths("settings", dict(self.settings))
         for output in self.outputs:
             if output.name != Path(output.name).name or output.name in {"", ".", ".."}:
                 raise CardError("An output is named by its file name alone, without folders.")
@@ -111,7 +97,7 @@ class Card:
                 raise CardError(
                     "A review on the card is one of another output: it says nothing about this one."
                 )
-        _refuse_control_characters(self._derived)
+        refuse_control_characters(self._derived)
 
     @property
     def content(self) -> str:
@@ -150,7 +136,7 @@ class Card:
         Versions may say the same better. Where this is false, only derived words may be shown.
         """
         words = None if self.stored is None else self.stored["promise_in_words"]
-        return words is None or _same_words(words, str(self.promise))
+        return words is None or same_words(words, str(self.promise))
 
     @cached_property
     def _derived(self) -> dict[str, Any]:
@@ -210,7 +196,7 @@ class Card:
         if isinstance(version, bool) or version not in (1, 2, CARD_VERSION):
             raise CardError(f"Expected card version 1 to {CARD_VERSION}, got {version!r}.")
         try:
-            _refuse_control_characters(value)
+            refuse_control_characters(value)
             card = cls(
                 method=_text(value["method"]),
                 done=_text(value["done"]),
@@ -243,7 +229,7 @@ class Card:
             raise CardError("The card has fields that this version does not know, or lacks some.")
         card.__dict__["_stored"] = {k: v for k, v in value.items() if k != "signature"}
         own = version > 1 and card.versions.get("sfumato") == __version__
-        if own and not _same_words(words, str(card.promise)):
+        if own and not same_words(words, str(card.promise)):
             raise CardError("The card's words and its promise do not agree: it was changed.")
         return card
 
@@ -277,162 +263,14 @@ def counted_under(reservation: object) -> dict[str, str]:
 
 def card_path(output: str | os.PathLike[str]) -> Path:
     """Where the card of an output stands."""
-    target = _with_a_name(output)
+    target = with_a_name(output)
     return target.with_name(target.name + SUFFIX)
 
 
-def _with_a_name(path: str | os.PathLike[str]) -> Path:
+def with_a_name(path: str | os.PathLike[str]) -> Path:
     """The same path, spelled so that it ends in a name: ``.`` and ``..`` have none."""
     target = Path(path)
     return target if target.name not in {"", ".."} else Path(os.path.abspath(target))
-
-
-@dataclass(frozen=True)
-class CardFor:
-    """The one card that speaks for an output: it names it, and lies where it belongs.
-
-    ``output`` is what the card names: the file that was asked about, or the folder around it.
-    """
-
-    card: Card
-    path: Path
-    output: Path
-
-    @cached_property
-    def state(self) -> Literal["agrees", "changed", "absent"]:
-        """Whether every output on the card is there with the content on the card."""
-        present = [each for each in self.card.outputs if (self.path.parent / each.name).exists()]
-        try:
-            for promised in present:
-                _check_output(promised, self.path.parent)
-        except CardError:
-            return "changed"
-        return "agrees" if len(present) == len(self.card.outputs) else "absent"
-
-
-def card_for(path: str | os.PathLike[str]) -> CardFor:
-    """Which card speaks for this file: the one decision behind verify, audit and report (R21).
-
-    ``path`` is an output, something inside a released folder, or a card file. The card must name the
-    output it stands beside; a companion (a public layer) is named by the card of its recording.
-
-    | asked about | what happens |
-    | --- | --- |
-    | an output that is not there | refused, whatever card lies beside its place |
-    | a card that names other files only, signed or not | refused |
-    | a card file whose output is not here | found; its ``state`` is ``absent`` |
-    """
-    asked = _with_a_name(path)
-    if asked.name.endswith(SUFFIX):
-        return _beside(asked.with_name(asked.name.removesuffix(SUFFIX)))
-    if card_path(asked).exists():
-        if not asked.exists():
-            raise CardError(
-                f"Expected an output at {str(path)!r}, found none: the card beside its place says "
-                "nothing about a file that is not there."
-            )
-        return _beside(asked)
-    if not asked.exists():
-        return _beside(asked)  # which says that there is no card
-    for folder in Path(os.path.abspath(asked)).parents:
-        if folder.name and card_path(folder).is_file():
-            return _beside(folder)
-    for file in sorted(asked.parent.glob("*" + SUFFIX)):
-        if (found := _naming(file, asked.name)) is not None:
-            return CardFor(found, file, asked)
-    return _beside(asked)
-
-
-def checked_card(path: str | os.PathLike[str]) -> Card:
-    """The card that speaks for an output, whose content it still describes; raises otherwise."""
-    found = card_for(path)
-    check_outputs(found.card, found.path.parent)
-    return found.card
-
-
-def read_card(path: str | os.PathLike[str]) -> Card:
-    """The card in a card file, or beside an output. It must name that output, be it there or not."""
-    asked = _with_a_name(path)
-    return _beside(asked.with_name(asked.name.removesuffix(SUFFIX))).card
-
-
-def _beside(output: Path) -> CardFor:
-    file = card_path(output)
-    card = _load(file)
-    if output.name not in {each.name for each in card.outputs}:
-        named = ", ".join(repr(each.name) for each in card.outputs)
-        raise CardError(
-            f"The card {file.name!r} speaks for {named}, not for {output.name!r}: it belongs to "
-            "another output, so it says nothing about this one."
-        )
-    return CardFor(card, file, output)
-
-
-def _naming(file: Path, name: str) -> Card | None:
-    """The card in ``file`` if it belongs to its own output and names ``name`` beside it."""
-    try:
-        # a cheap look first: reading a card computes its epsilon again
-        if json.dumps(name, ensure_ascii=False) not in file.read_text(encoding="utf-8"):
-            return None
-        found = _beside(file.with_name(file.name.removesuffix(SUFFIX))).card
-    except (OSError, ValueError, SfumatoError):
-        return None
-    return found if name in {each.name for each in found.outputs} else None
-
-
-def _load(file: Path) -> Card:
-    try:
-        if file.stat().st_size > _LARGEST:
-            raise CardError(f"Expected a card in {file.name!r}, got a file too large for one.")
-        return Card.from_json(parse_json(file.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise NoCardError(
-            f"Expected a privacy card {file.name!r} beside the output, found none: "
-            "an output without its card proves nothing."
-        ) from None
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise CardError(
-            f"Expected a card that can be read in {file.name!r}, got {reason!r}: check it."
-        ) from None
-    except ValueError:
-        raise CardError(
-            f"The card {file.name!r} is not readable JSON: it was changed, or is cut off."
-        ) from None
-
-
-def check_outputs(card: Card, folder: str | os.PathLike[str]) -> None:
-    """Raise unless every output named on the card is in ``folder`` with the same content."""
-    for promised in card.outputs:
-        if not (Path(folder) / promised.name).exists():
-            raise CardError(f"The card names the output {promised.name!r}, which is not there.")
-        _check_output(promised, Path(folder))
-
-
-def _check_output(promised: Output, folder: Path) -> None:
-    if Output.of(folder / promised.name).sha256 != promised.sha256:
-        raise CardError(
-            f"The output {promised.name!r} is not the one on the card: its content has changed "
-            "since, so the card's promise does not hold for it."
-        )
-
-
-def check_page(found: CardFor) -> Literal["agrees", "absent", "not covered"]:
-    """Raise unless the readable page beside a card is the one that was written with it.
-
-    Cards of version 1 do not cover theirs: whatever it says, only the card itself counts.
-    """
-    page = found.path.with_suffix(".md")
-    if found.card.readable is None:
-        return "not covered"
-    if not page.exists():
-        return "absent"
-    if not page.is_file() or sha256(page) != found.card.readable:
-        raise CardError(
-            f"The readable page {page.name!r} is not the one that was written with its card: it was "
-            "changed since. Remove it, and read what sfumato verify prints."
-        )
-    return "agrees"
 
 
 def _digest_folder(folder: Path) -> tuple[str, int]:
@@ -446,70 +284,6 @@ def _digest_folder(folder: Path) -> tuple[str, int]:
             digest.update(f"{len(relative)}:{relative}:{sha256(path)}\n".encode())
             size += path.stat().st_size
     return digest.hexdigest(), size
-
-
-def _refuse_paths(where: str, value: Any) -> None:
-    match value:
-        case None | bool() | int():
-            return
-        case float():
-            if not math.isfinite(value):
-                raise CardError(f"Expected finite numbers in {where}, got {value!r}.")
-        case str():
-            if ("/" in value or "\\" in value) and not _FRACTION.fullmatch(value):
-                raise CardError(
-                    f"The card's {where} would show a path, and paths name people: leave it out."
-                )
-        case Mapping():
-            for key, item in value.items():
-                _refuse_paths(f"{where}.{key}", item)
-        case list() | tuple():
-            for item in value:
-                _refuse_paths(where, item)
-        case _:
-            raise CardError(f"Expected plain values in {where}, got {type(value).__name__}.")
-
-
-def control_character(text: str) -> str:
-    """The first character of ``text`` that no card may hold; empty where there is none."""
-    return next(
-        (
-            character
-            for character in text
-            if unicodedata.category(character) in {"Cc", "Cs"} or character in _MISLEADING
-        ),
-        "",
-    )
-
-
-def _refuse_control_characters(value: Any, depth: int = 0) -> None:
-    """Whoever prints a card must not run what somebody else wrote into it."""
-    if depth > _DEEPEST:
-        raise CardError("Expected a card as sfumato writes it, got one that is nested too deeply.")
-    match value:
-        case str():
-            if character := control_character(value):
-                raise CardError(
-                    "Expected plain text on the card, got a control character (code "
-                    f"{ord(character):#06x}): it could change what a screen shows. Do not trust "
-                    "a card like this."
-                )
-        case Mapping():
-            for key, item in value.items():
-                _refuse_control_characters(key, depth + 1)
-                _refuse_control_characters(item, depth + 1)
-        case list() | tuple():
-            for item in value:
-                _refuse_control_characters(item, depth + 1)
-
-
-def _same_words(first: str, second: str) -> bool:
-    """Equal, but for the last digit of a number: another machine may round it the other way."""
-    one, two = _NUMBER.split(first), _NUMBER.split(second)
-    return one[::2] == two[::2] and all(
-        math.isclose(float(a), float(b), rel_tol=_LAST_DIGIT)
-        for a, b in zip(one[1::2], two[1::2], strict=True)
-    )
 
 
 def _text(value: Any) -> str:

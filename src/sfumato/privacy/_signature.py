@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from sfumato.files import refuse_overwrite, write_text
-from sfumato.privacy._card import Card, CardError
+from sfumato.privacy._card import Card
+from sfumato.privacy._card_text import CardError
 
 
 def make_key(path: str | os.PathLike[str], *, force: bool = False) -> Path:

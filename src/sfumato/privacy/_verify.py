@@ -9,17 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SfumatoError
-from sfumato.privacy._card import (
-    SUFFIX,
-    Card,
-    CardError,
-    CardFor,
-    NoCardError,
-    card_for,
-    card_path,
-    check_outputs,
-    check_page,
-)
+from sfumato.privacy._card import SUFFIX, Card, card_path
+from sfumato.privacy._card_files import CardFor, NoCardError, card_for, check_outputs, check_page
+from sfumato.privacy._card_text import CardError
 from sfumato.privacy._frame_review import NOBODY_LOOKED, content_digest, words_of_reviews
 from sfumato.privacy._private_note import says_private
 from sfumato.privacy._signature import check_signature, sign
@@ -180,12 +172,12 @@ def verify_folder(
 
 
 def _uncovered(path: Path) -> str:
-    """Why a file that no card speaks for must not be taken for a part of the release."""
+    """Why a file that no card describes must not be taken for a part of the release."""
     if path.name.endswith((".audit.json", ".audit.md", ".measures.json")):
-        return "An audit wrote it, no card speaks for it: keep it apart from what is released."
+        return "An audit wrote it, no card describes it: keep it apart from what is released."
     if path.is_file() and os.access(path, os.R_OK) and says_private(path):
         return "It says of itself that it is a private preview or export: move it away."
-    return "No card speaks for it."
+    return "No card describes it."
 
 
 def _covered(verified: Verified) -> Iterator[Path]:

@@ -24,7 +24,7 @@ class VerdictError(SfumatoError):
     """A verdict that cannot be read, so it neither supports nor refutes anything."""
 
 
-def alarming_limit(
+def alarm_threshold(
     confidence: float, limit: float, beside: Sequence[tuple[float, float]] = ()
 ) -> float:
     """The certified limit that an alarm is raised by: the one at the confidence of alarms.
@@ -55,7 +55,7 @@ class CertifiedAttack:
 
     @property
     def surest(self) -> float:
-        return alarming_limit(self.confidence, self.at_least, self.beside)
+        return alarm_threshold(self.confidence, self.at_least, self.beside)
 
     @property
     def refutes(self) -> bool:

@@ -28,12 +28,12 @@ from sfumato.protect._intentions import (
     NO_METHOD_GIVEN,
     SOUND_GIVEN,
     SOUND_METHOD,
+    check_files,
     check_intention,
     is_sound,
     sound_wishes,
 )
 from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError, Stream
-from sfumato.protect._moments import seconds_of
 from sfumato.protect._preview import preview
 from sfumato.protect._registry import (
     dataset_methods,
@@ -49,7 +49,7 @@ from sfumato.protect._registry import (
 from sfumato.protect._release import OutputSettings, release, shape_of
 from sfumato.protect._review_exports import ReviewExports
 from sfumato.protect._review_page import review_page, write_review_page
-from sfumato.protect._setting_kinds import Epsilon
+from sfumato.protect._setting_kinds import Epsilon, seconds_of
 
 __all__ = [
     "CATEGORIES",
@@ -74,6 +74,7 @@ __all__ = [
     "StillVisibleError",
     "Stream",
     "boxes_category",
+    "check_files",
     "check_form",
     "check_intention",
     "corrected_settings",

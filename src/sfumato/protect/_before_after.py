@@ -31,12 +31,16 @@ _BAND = 18  # rows of the label above a pair
 
 
 def require_private_place(path: Path, source: Path, target: Path, what: str) -> None:
-    """Raise unless ``path`` is apart from the original and from the folder that ``target`` is in."""
+    """Raise unless ``path`` is apart from the original and from the folder that ``target`` is in.
+
+    A folder that holds the original as well is nobody's release.
+    """
     refuse_replacing(source, path, what=what)
-    if is_within(path, target.absolute().parent):
+    folder = target.absolute().parent
+    if is_within(path, folder) and not is_within(source, folder):
         raise ProtectError(
             f"Expected the {what} outside the folder of the release, got a place inside: it shows or "
-            "describes the originals, so keep it where nothing is shared."
+            f"describes the originals, so keep it where nothing is shared, such as beside {source.name}."
         )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import partial
+from heapq import nsmallest
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -54,6 +55,7 @@ Spend = Callable[[Promise, str], AbstractContextManager[object]]
 # What a dry run speaks of: it may not open the recording to learn its size.
 NOMINAL = Shape(height=240, width=320, frames=64)
 _FEW = 8  # made-up frames that tell what a frame costs
+_WORST = 3  # outputs of a folder to look at first
 _SMALL = Shape(height=64, width=64, frames=_FEW)
 
 
@@ -116,7 +118,7 @@ def with_defaults(name: str, settings: dict[str, Any]) -> tuple[dict[str, Any], 
 def dry_run(request: Request, *, shape: Shape = NOMINAL, measure: bool = True) -> CommandResult:
     """What would be done and proven, with expected time and memory; opens no recording.
 
-    ``shape`` is what is spoken of; without ``measure`` time and memory stay unknown, which is quick.
+    ``shape`` is the recording that is assumed; without ``measure`` time and memory stay unknown, which is quick.
     """
     settings, said = with_defaults(request.method, request.settings)
     method = make(request.method, settings)
@@ -129,7 +131,9 @@ def dry_run(request: Request, *, shape: Shape = NOMINAL, measure: bool = True) -
     seconds, memory = None, None
     try:
         if measure:
-            seconds, memory = estimate(method, shape)
+            by_hand = {"cover", "leave_open"}  # boxes and tracks of a recording that is not opened
+            plain = {name: value for name, value in settings.items() if name not in by_hand}
+            seconds, memory = estimate(make(request.method, plain), shape)
             lines.append(
                 f"Expected for {shape.width} x {shape.height}: {1 / seconds:.0f} frames a second "
                 f"(without decoding and encoding), about {memory / 2**20:.0f} MB beside the decoder."
@@ -172,7 +176,7 @@ def estimate(method: Method, shape: Shape) -> tuple[float, int]:
 def run(request: Request, spend: Spend | None, say: Callable[[str], None]) -> CommandResult:
     """Protect a file or every file of a folder; the report says what failed and why.
 
-    ``say`` hears what was chosen and what to expect before anything private is read.
+    ``say`` is told what was chosen and what to expect before anything private is read.
     """
     settings, said = with_defaults(request.method, request.settings)
     for sentence in (*said, *make(request.method, settings).remarks(NOMINAL)):
@@ -289,6 +293,7 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
         payload["nodes"] = [asdict(each) for each in done.nodes]
         payload["repeated"] = done.repeated
     words = [_damaged(each["name"], each["reason"]) for each in payload["damaged"]]
+    words += _most_doubtful(done.outcomes.of("done"))
     if previews is not None:
         words.append(
             f"Previews of what was protected now are in {previews}, named as the outputs: they show the "
@@ -297,6 +302,20 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
     return CommandResult(
         payload, [done.summary(), *words], failed=len(done.failed), outputs=outputs
     )
+
+
+def _most_doubtful(outcomes: Iterable[Outcome]) -> list[str]:
+    """Where to look first in a folder: the few outputs with the most doubtful frames."""
+    worst = nsmallest(
+        _WORST,
+        (
+            (-each.result["doubtful_frames"], each.output.name, each.result["look_first"][0])
+            for each in outcomes
+            if each.output is not None and each.result.get("doubtful_frames")
+        ),
+    )
+    named = [f"{name}, {-count} doubtful frames: {first}" for count, name, first in worst]
+    return [f"Look first at {'; '.join(named)}."] if named else []
 
 
 def _suffix(request: Request) -> Callable[[Path], str]:
@@ -337,9 +356,10 @@ def release_item(source: Path, target: Path, settings: dict[str, Any]) -> dict[s
     method = make(settings["method"], settings["settings"])
     exports = ReviewExports(_preview_place(source, target, settings))
     force, counted = bool(settings.get("force")), settings.get("counted")
-    with review_exports(method, exports, source, target, output, force=force):
+    with review_exports(method, exports, source, target, output, force=force) as written:
         promise = release(method, source, target, output=output, reading=reading, counted=counted)
-    return {"promise": promise.to_json(), **asdict(reading)}
+    doubtful = {name: written.payload.get(name) for name in ("doubtful_frames", "look_first")}
+    return {"promise": promise.to_json(), **asdict(reading), **doubtful}
 
 
 def _preview_place(source: Path, target: Path, settings: dict[str, Any]) -> Path | None:

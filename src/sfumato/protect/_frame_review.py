@@ -193,7 +193,7 @@ def record_review(
     check_name(by)
     cards = _cards(Path(release))
     _require_key(cards, sign_with)
-    counts = _about_this(answers, cards)
+    counts = _counts_by_output(answers, cards)
     left = _by_frame(answers["answers"], counts)
     at = datetime.now(UTC).replace(microsecond=0).isoformat()
     reviews = []
@@ -303,7 +303,7 @@ def _another_release() -> ReviewError:
     )
 
 
-def _about_this(answers: Any, cards: Mapping[str, CardFor]) -> dict[str, int]:
+def _counts_by_output(answers: Any, cards: Mapping[str, CardFor]) -> dict[str, int]:
     """Raise unless answers are about this release; the number of frames of each recording."""
     match answers:
         case {"about": str(about), "version": int(version), "draw": str(), "release": str(release),

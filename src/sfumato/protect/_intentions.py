@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import did_you_mean
+from sfumato.files import refuse_overwrite, refuse_replacing
 from sfumato.media import AUDIO_SUFFIXES, IMAGE_SUFFIXES
 from sfumato.protect._method import ProtectError
 from sfumato.protect._registry import (
@@ -52,6 +53,17 @@ def check_intention(source: Path, target: Path, method: str, settings: Mapping[s
             )
 
 
+def check_files(source: Path, target: Path, *, force: bool) -> None:
+    """Raise where nothing is to be read, or where something would be lost by writing."""
+    if not source.exists():
+        raise ProtectError(
+            f"Expected a recording or a folder at {str(source)!r}, found nothing there: check the path."
+        )
+    if not source.is_dir():
+        refuse_replacing(source, target)
+        refuse_overwrite(target, force=force)
+
+
 def is_sound(source: Path) -> bool:
     """Whether a source is a sound file, by its name."""
     return not source.is_dir() and source.suffix.lower() in AUDIO_SUFFIXES
@@ -83,7 +95,7 @@ def _check_places(source: Path, target: Path) -> None:
             f"Expected a folder for what comes of the folder {str(source)!r}, got the file name "
             f"{str(target)!r}: did you mean sfumato protect {source} {target.with_suffix('')}?"
         )
-    if not source.is_dir() and target.is_dir():
+    if (not source.is_dir() and target.is_dir()) or (source.is_file() and not target.suffix):
         likely = target / f"protected{source.suffix.lower() or '.mp4'}"
         raise ProtectError(
             f"Expected a file name for one recording, got the folder {str(target)!r}: did you mean "

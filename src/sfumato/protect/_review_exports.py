@@ -180,6 +180,7 @@ def _doubts(region: Region | None) -> list[people.DoubtfulSpan]:
 def _review(region: Region) -> dict[str, Any]:
     doubts = _doubts(region)
     return {
+        "look_first": look_first(doubts),
         "detectors": [stream.status.to_json() for stream in region.streams],
         "doubtful": [span.to_json() for span in ranked(doubts)],
         "doubtful_frames": doubtful_frames(doubts),

@@ -32,7 +32,7 @@ from sfumato.report._strips import VIDEOS, Strip, read_strip
 _SIGNED = "signed by"
 _SQLITE = b"SQLite format 3\0"
 _CARD, _AUDIT, _MEASURES = ".card.json", ".audit.json", "measures.json"
-# what a partner could take for a release; whatever has no card must be spoken of
+# what a partner could take for a release; whatever has no card must be listed
 _RECORDINGS = frozenset(
     {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts"}
     | {".wmv", ".gif", ".wav", ".flac", ".mp3", ".m4a", ".ogg", ".npz", ".safetensors"}
@@ -78,7 +78,7 @@ class Collected:
     """Everything that was found, in an order that depends on the content of the folders only.
 
     ``left_out`` counts files that are not shown, ``private`` previews and exports that lie among
-    them, ``without_card`` recordings and models that no card speaks for, ``unshown`` released videos
+    them, ``without_card`` recordings and models that no card describes, ``unshown`` released videos
     that could not be decoded. ``statements`` and ``history`` come from ledgers.
     """
 
@@ -104,7 +104,7 @@ def collect(runs: Iterable[str | Path], *, with_originals: bool = False) -> Coll
     | a card vouches for its very content | shown as released |
     | no card does, named outright | shown under a red band, never as protected |
     | no card does, in a named folder | left out |
-    | it says inside that it is a private preview | refused; in a folder left out and spoken of |
+    | it says inside that it is a private preview | refused; in a folder left out and listed |
     | its name says that it is an original | refused, unless ``with_originals`` |
     """
     gathering = _Gathering(with_originals)

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from sfumato import __version__
 from sfumato.ledger import epsilon_in_words
 from sfumato.privacy import Guarantee, checklist, without_paths
@@ -96,7 +94,7 @@ def _necessity(report: Report) -> ImpactPart:
         (*said, *(() if useful else ("How useful the releases are was not measured.",))),
         (ImpactTable(("what is still useful", "value", "better is"), useful),),
         (
-            "Why the purpose cannot be reached with data of nobody, or with fewer recordings",
+            "Why the purpose cannot be reached with synthetic data, or with fewer recordings",
             "Why this method, and not one that shows less",
             "How the rights of the people recorded are met (access, erasure, objection)",
         ),
@@ -151,8 +149,10 @@ def _residual(report: Report) -> ImpactPart:
             lines.append(f"{group.name}: what goes beyond the stated epsilon, and beyond its unit.")
         else:
             lines.append(f"{group.name}: everything; nothing that can be relied on is proven.")
-        lines += [f"{group.name}: not covered: {item}" for item in promise.not_covered]
-        lines += [f"{group.name}: assumed, not enforced: {item}" for item in promise.assumptions]
+        if promise.not_covered:
+            lines.append(f"{group.name}: not covered: {'; '.join(promise.not_covered)}.")
+        if promise.assumptions:
+            lines.append(f"{group.name}: assumed, not enforced: {'; '.join(promise.assumptions)}.")
     decisions = [f"To decide: {words}" for words in summary_of(report).decide]
     return ImpactPart(
         "5. Residual risk and decision",
@@ -188,13 +188,15 @@ def impact_as_markdown(report: Report) -> str:
 
 def impact_as_html(report: Report) -> str:
     """The same as one self-contained page, escaped by the template."""
-    made = environment()
-    return made.get_template("impact.html").render(
-        parts=impact_assessment(report),
-        blank=BLANK,
-        made_on=report.made_on,
-        version=__version__,
-        style=Markup(made.get_template("style.css").render()),
+    return (
+        environment()
+        .get_template("impact.html")
+        .render(
+            parts=impact_assessment(report),
+            blank=BLANK,
+            made_on=report.made_on,
+            version=__version__,
+        )
     )
 
 

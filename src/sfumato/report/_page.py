@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,6 +16,7 @@ from markupsafe import Markup
 from sfumato import __version__
 from sfumato.errors import needs_extra
 from sfumato.files import refuse_overwrite, write_text
+from sfumato.ledger import HistoryRow
 from sfumato.privacy import (
     Card,
     Guarantee,
@@ -34,7 +36,7 @@ from sfumato.report._templates import environment
 if TYPE_CHECKING:
     from sfumato.report._figures import Figure
 
-_NAMES_SHOWN = 4
+_NAMES_SHOWN = 3
 _OF_ONE_FILE = {"outputs", "readable"}
 
 
@@ -59,10 +61,9 @@ class CardGroup:
     @property
     def name(self) -> str:
         names = [release.name for release in self.releases]
-        more = len(names) - _NAMES_SHOWN
-        return (
-            ", ".join(names) if more <= 1 else f"{', '.join(names[:_NAMES_SHOWN])} and {more} more"
-        )
+        if len(names) <= _NAMES_SHOWN:
+            return ", ".join(names)
+        return f"{names[0]} and {len(names) - 1} more"
 
 
 @dataclass(frozen=True)
@@ -197,23 +198,29 @@ def write_report(
 
 def render(report: Report) -> str:
     """The whole page as text."""
-    made = environment()
-    style = Markup(made.get_template("style.css").render())
-    return made.get_template("report.html").render(
-        report=report,
-        style=style,
-        version=__version__,
-        standing=standing,
-        audit=audit_outcome,
-        risks=three_questions,
-        summary=summary_of(report),
-        checklist=checklist,
-        fields=_fields,
-        short=_in_short(report),
-        gaps=_gaps(report),
-        commands=_commands(report),
-        picture=lambda each: Markup(each.uri),
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            report=report,
+            version=__version__,
+            standing=standing,
+            audit=audit_outcome,
+            risks=three_questions,
+            summary=summary_of(report),
+            checklist=checklist,
+            fields=_fields,
+            short=_in_short(report),
+            gaps=_gaps(report),
+            commands=_commands(report),
+            picture=lambda each: Markup(each.uri),
+        )
     )
+
+
+def history_page(rows: Sequence[HistoryRow]) -> str:
+    """The ledger's history as a page of its own; nothing that somebody typed into it can run there."""
+    return environment().get_template("history.html").render(rows=rows, version=__version__)
 
 
 def _in_short(report: Report) -> list[tuple[str, str]]:
@@ -264,7 +271,7 @@ def _in_short(report: Report) -> list[tuple[str, str]]:
                 f"Pictures on this page that no card vouches for: {stray}. They may show anybody.",
             )
         )
-    return lines + _among_the_files(report.found)
+    return lines + _files_without_card(report.found)
 
 
 def _attacks_in_short(measures: list[Measured]) -> list[tuple[str, str]]:
@@ -294,7 +301,7 @@ def _attacks_in_short(measures: list[Measured]) -> list[tuple[str, str]]:
     return lines
 
 
-def _among_the_files(found: Collected) -> list[tuple[str, str]]:
+def _files_without_card(found: Collected) -> list[tuple[str, str]]:
     """What lies in the named folders and must not go to anybody unseen."""
     lines = []
     if found.private:

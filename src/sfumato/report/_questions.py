@@ -18,13 +18,13 @@ _FACES = (
     "themselves can be matched against known faces.",
 )
 _FIGURE = (
-    "Possible for who knows the person's outline, size or gait; faces, skin and clothes are gone where "
+    "Possible for whoever knows the person's outline, size or gait; faces, skin and clothes are gone where "
     "the person was found.",
     "Possible by gait, by stature and by the room, which stays visible.",
-    "Possible: movement shows activity and health, stature hints at age and sex; looks do not leave.",
+    "Possible: movement shows activity and health, stature hints at age and sex; appearance is hidden.",
 )
 _AVATAR = (
-    "Possible by movement: the avatar moves as the person did. Looks are those of somebody who never "
+    "Possible by movement: the avatar moves as the person did. Appearance is that of somebody who never "
     "lived, where the person was found.",
     "Possible by gait and by the room, which stays visible.",
     "Possible: activity and health from movement. Sex, age and skin of the avatar say nothing.",
@@ -32,7 +32,7 @@ _AVATAR = (
 _SKELETON = (
     "Possible by movement and proportions of the limbs; no pixel of the recording is released.",
     "Possible by gait and proportions; the room is not released.",
-    "Possible: activity and health from movement; looks, clothes and room do not leave.",
+    "Possible: activity and health from movement; appearance, clothes and room are not released.",
 )
 _PICTURE = (
     "Possible: outlines, movement or coarse shapes of the whole picture stay, and nothing bounds what "
@@ -41,10 +41,16 @@ _PICTURE = (
     "Possible: what moves and where stays visible to a trained attacker.",
 )
 _DONORS = (
-    "Not by looks: what is shown is another person's record. The choice of the donor still depends on "
+    "Not by appearance: what is shown is another person's record. The choice of the donor still depends on "
     "the person, and nothing bounds that.",
     "Possible if draws are made anew in another release: keep one --state for all of them.",
     "Of the named private attributes as far as the audit measured; of attributes nobody named, not limited.",
+)
+_VOICE = (
+    "Possible: an attacker who trains on speech changed this way still tells speakers apart; rhythm, accent "
+    "and choice of words stay.",
+    "Possible by way of speaking, by what is said and by background sound.",
+    "Possible: the words themselves, mood, accent and health can still be heard.",
 )
 _MODEL = (
     "Possible: a model without a proof can remember single records; see the membership attack.",
@@ -54,7 +60,7 @@ _MODEL = (
 _BY_METHOD = {
     "avatar": _AVATAR, "skeleton": _SKELETON, "silhouette": _FIGURE, "selective": _FIGURE,
     "edges": _PICTURE, "isr": _PICTURE, "appearance-free": _PICTURE, "external": _PICTURE,
-    "pass": _DONORS, "sgd": _MODEL, "public-only": _MODEL,
+    "pass": _DONORS, "voice": _VOICE, "sgd": _MODEL, "public-only": _MODEL,
 }  # fmt: skip
 _COVERS = frozenset({"blur", "pixelate"})
 

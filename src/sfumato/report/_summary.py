@@ -50,7 +50,9 @@ def summary_of(report: Report) -> OfficerSummary:
 def _released(report: Report) -> list[Toned]:
     kinds = Counter(group.card.method for group in report.groups for _ in group.outputs)
     made = ", ".join(f"{count} by {method}" for method, count in kinds.most_common())
-    lines = [("plain", f"{kinds.total()} outputs: {made}")] if kinds else []
+    lines = (
+        [("plain", f"{kinds.total()} output{'s' * (kinds.total() > 1)}: {made}")] if kinds else []
+    )
     changed = sum(each.intact == "changed" for each in report.found.releases)
     return lines + ([("bad", f"{changed} changed since their card was written")] if changed else [])
 
@@ -123,9 +125,9 @@ def _decisions(report: Report) -> list[str]:
          "whose signature does not fit, and find out why."),
         (counts["refuted"], "Hold back the release whose promise an audit refuted."),
         (sum(isinstance(each, Guarantee) and not each.is_private for each in promises),
-         "Make the test runs anew without a seed before anything leaves the house."),
+         "Make the test runs anew without a seed before anything is released."),
         (found.private, "Move the private previews and exports away from the release."),
-        (found.without_card, "Protect or remove the files that no card speaks for."),
+        (found.without_card, "Protect or remove the files that no card describes."),
         (counts["leaking"], "Decide whether a release is acceptable although an attack did better than "
          "guessing: say for which recipients, under which contract, until when."),
         (sum(isinstance(each, NoGuarantee) for each in promises), "Decide who may receive the releases "

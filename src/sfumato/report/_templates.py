@@ -20,7 +20,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # the one door through which every value leaves
+        # every value that is printed passes here
         finalize=_outgoing,
     )
     made.filters["number"] = _number

@@ -11,7 +11,6 @@ from sfumato.body import Camera, Light
 
 Floats = npt.NDArray[np.float64]
 KINDS = ("hall", "gym", "living_room", "kitchen", "bedroom", "office")
-_SURFACES = ("plain", "planks", "tiles", "stripes", "cloth", "picture", "window", "books")
 # kind -> (floor, wall) in linear RGB and the floor's texture; every room varies on it
 _LOOK = {
     "hall": ((0.42, 0.40, 0.38), (0.62, 0.60, 0.55), "tiles"),

@@ -68,7 +68,7 @@ def pip_download(archive: Archive, folder: Path, progress: Progress | None) -> P
         command += ["--only-binary", ":all:", *archive.tags]
     else:
         command += ["--no-binary", archive.package, "--no-build-isolation", "--use-pep517"]
-        _stand_in_for_the_backend(archive, folder / "backend")
+        _write_build_backend(archive, folder / "backend")
         paths = [str(folder / "backend"), os.environ.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     _run(archive, command, environment, progress)
@@ -81,7 +81,7 @@ def pip_download(archive: Archive, folder: Path, progress: Progress | None) -> P
     return arrived[0]
 
 
-def _stand_in_for_the_backend(archive: Archive, folder: Path) -> None:
+def _write_build_backend(archive: Archive, folder: Path) -> None:
     """A package named setuptools for pip's build process only: the backend of our sdists."""
     package = folder / "setuptools"
     package.mkdir(parents=True)

@@ -85,6 +85,11 @@ def test_bodies_are_leaks_only_where_they_were_covered(
     output = card(film(tmp_path / "out.mkv"), method, settings)
     assert hiding_scope(output).bodies is bodies
     assert leaking(output) is bodies
+    # what shows nothing of the original does not count and is not listed; it is counted in words
+    before = film(tmp_path / "before.mkv", body=False)
+    said = find_leaks(output, before).words()
+    assert not any("frame 0" in line for line in said)
+    assert ("7 that show nothing of it" in said[-1]) is bodies
     # a face is one in every case
     assert leaking(card(film(tmp_path / "face.mkv", face=True), method, settings))
 

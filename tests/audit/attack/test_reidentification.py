@@ -9,7 +9,13 @@ import pytest
 
 from benchmarks.attacks.people import KINECT_BONES
 from sfumato.audit import MeasureError, measures_json
-from sfumato.audit.attack import Reidentification, face_vectors, gait_vector, reidentify, told_apart
+from sfumato.audit.attack import (
+    Reidentification,
+    discriminant_features,
+    face_vectors,
+    gait_vector,
+    reidentify,
+)
 from sfumato.data import audio_mnist, utd_mhad
 from sfumato.people import Box
 from sfumato.report import parse_measures
@@ -94,7 +100,7 @@ def test_real_skeletons_are_not_anonymous(real_data: Path) -> None:
         vectors = np.stack([gait_vector(r.x.reshape(len(r.x), 20, 3), KINECT_BONES,
                                         proportions=proportions) for r in wave])  # fmt: skip
         first = np.array([r.attributes["trial"] <= 2 for r in wave])
-        gallery, probes = told_apart(
+        gallery, probes = discriminant_features(
             {"gait": vectors[first]},
             {"gait": vectors[~first]},
             [i for i, f in zip(ids, first) if f],
@@ -115,7 +121,7 @@ def test_real_voices_are_recognised_and_averaged_ones_are_not(real_data: Path) -
     some = [rng.choice(len(part), n, replace=False) for part, n in zip(takes, (2400, 300))]
     known, asked = ({"mel": part.x[rows].reshape(len(rows), -1)} for part, rows in zip(takes, some))
     ids, probes = (part.attributes["speaker"][rows] for part, rows in zip(takes, some))
-    gallery, vectors = told_apart(known, asked, ids.tolist())
+    gallery, vectors = discriminant_features(known, asked, ids.tolist())
     measure = Reidentification()
     measure.update(vectors, probes.tolist(), gallery, ids.tolist())
     assert measure.compute().rank_one.value > 0.5

@@ -36,6 +36,14 @@ def test_specks_and_weak_places_are_no_text() -> None:
     assert len(lines_of(text_map, 0.2)) == 1
 
 
+@pytest.mark.parametrize(("height", "found"), [(120, 1), (200, 0), (320, 0)])
+def test_what_is_higher_than_the_picture_is_no_line(height: int, found: int) -> None:
+    """A whole room that is taken for one line would be filled as a whole."""
+    text_map = np.zeros((352, 640), np.float32)
+    text_map[16 : 16 + height, 20:620] = 0.85
+    assert len(lines_of(text_map, 0.45)) == found
+
+
 class Drawn(PpOcr):
     """The same detector with a map that is given."""
 

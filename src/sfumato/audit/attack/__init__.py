@@ -21,7 +21,12 @@ from sfumato.audit.attack._folder_attacks import (
     visual_folder,
     voices_folder,
 )
-from sfumato.audit.attack._identity_views import face_vectors, gait_of_clip, gait_vector, told_apart
+from sfumato.audit.attack._identity_views import (
+    discriminant_features,
+    face_vectors,
+    gait_of_clip,
+    gait_vector,
+)
 from sfumato.audit.attack._leak_audit import LeakAudit, audit_leaks
 from sfumato.audit.attack._leaks import (
     ClipVerdict,
@@ -31,7 +36,6 @@ from sfumato.audit.attack._leaks import (
     find_leaks,
     joined,
     leaks_by_clip,
-    leaks_in,
 )
 from sfumato.audit.attack._learned_inverse import learned
 from sfumato.audit.attack._membership import (
@@ -129,6 +133,7 @@ __all__ = [
     "cross_data_attack",
     "cross_infer",
     "deblurred",
+    "discriminant_features",
     "equal_error_rate",
     "face_vectors",
     "find_leaks",
@@ -139,7 +144,6 @@ __all__ = [
     "infer",
     "joined",
     "leaks_by_clip",
-    "leaks_in",
     "learned",
     "lira_scores",
     "multi_label",
@@ -156,7 +160,6 @@ __all__ = [
     "single_frame_attacks",
     "smoothed",
     "tikhonov",
-    "told_apart",
     "train_shadows",
     "undo_frames",
     "undo_release",

@@ -93,10 +93,12 @@ class Attacker:
         self._solve = _ridge(self._space(views), codes, self.classes, self._shrink)
         self._network: ProbeNetwork | None = None
         if len(codes) >= self.effort.network_from:
-            self._compete(views, codes, fold, best[0])
+            self._try_classifiers(views, codes, fold, best[0])
         return self
 
-    def _compete(self, views: Mapping[str, Any], codes: Codes, fold: Codes, to_beat: float) -> None:
+    def _try_classifiers(
+        self, views: Mapping[str, Any], codes: Codes, fold: Codes, to_beat: float
+    ) -> None:
         """A network on the same points; kept when it does better on the first fold left out."""
         points = self._space(views)
         learn, held = fold != 0, fold == 0

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sfumato.audit.attack._attacker import Space
 from sfumato.audit.attack._clip_pairs import ClipPairs, pair_clips
-from sfumato.audit.attack._identity_views import gait_of_clip, told_apart
+from sfumato.audit.attack._identity_views import discriminant_features, gait_of_clip
 from sfumato.audit.attack._reid import Reidentification, reidentify
 from sfumato.audit.attack._speakers import speakers_folder
 from sfumato.audit.attack._views import views_of
@@ -109,7 +109,7 @@ def voices_folder(originals: str, protected: str, **facts: Any) -> list[Result]:
     shown_known, shown_asked = (audio_mnist(protected, part) for part in ("train", "test"))
 
     def matched(known: Any, asked: Any) -> Reidentification:
-        gallery, probes = told_apart(
+        gallery, probes = discriminant_features(
             {"mel": known.x.reshape(len(known.x), -1)},
             {"mel": asked.x.reshape(len(asked.x), -1)},
             known.attributes["speaker"].tolist(),

@@ -75,7 +75,7 @@ def gait_of_clip(
     return gait_vector(np.stack(found), _POSE_BONES) if found else np.zeros(size)
 
 
-def told_apart(
+def discriminant_features(
     views: Mapping[str, Any], asked: Mapping[str, Any], identities: Sequence[object]
 ) -> tuple[Floats, Floats]:
     """Vectors of ``views`` and of ``asked`` in which the identities of ``views`` lie far apart.

@@ -1,4 +1,4 @@
-"""Residual people: detectors look at the output, and say on which frames and where.
+"""Residual people: detectors search the output, and say on which frames and where.
 
 Thumbnails show the *protected* output with what was found in it, never the original: whoever checks
 a release must not have to handle what it hides. A finding counts as a leak where the original shows
@@ -126,14 +126,22 @@ class LeakReport:
         said = [
             f"{leak.output}, frame {leak.frame}: {leak.kind} at "
             f"{', '.join(f'{side:.0f}' for side in leak.box)} (score {leak.score:.2f})"
-            + ("" if leak.there_before is not False else ", where the original shows nobody")
-            for leak in self.leaks[:most]
+            for leak in real[:most]
         ]
-        if len(self.leaks) > most:
-            said.append(f"and {len(self.leaks) - most} more.")
-        before = "where the original shows somebody" if self.compared else "in the output"
-        said.append(f"{len(real)} findings {before}, on {self.frames} frames in all.")
-        return said
+        if len(real) > most:
+            said.append(f"and {len(real) - most} more.")
+        if not self.compared:
+            return [
+                *said,
+                f"{len(real)} findings on {self.residual.hit} of {self.frames} frames, false alarms and "
+                "outlines of covered people among them: --originals tells them apart.",
+            ]
+        other = len(self.leaks) - len(real)
+        return [
+            *said,
+            f"{len(real)} findings that show somebody of the original, on {self.residual.hit} of "
+            f"{self.frames} frames; {other} that show nothing of it (outlines, false alarms) do not count.",
+        ]
 
     def sheet(self, columns: int = 4) -> Image | None:
         """All thumbnails on one picture; None where nothing was found."""
@@ -228,26 +236,26 @@ def leaks_by_clip(
     looked at has a verdict too: it did not pass. With ``engine`` the clips are looked at elsewhere.
     """
     tasks = [(output, original, faces_only, every) for output, original in pairs]
-    looks: list[LeakReport | SfumatoError]
+    found: list[LeakReport | SfumatoError]
     if engine is not None:
         tell("outputs", 0, len(tasks))
-        looks = run_all(
-            engine, _look_elsewhere, tasks, answered=lambda done: tell("outputs", done, len(tasks))
+        found = run_all(
+            engine, _leaks_on_worker, tasks, answered=lambda done: tell("outputs", done, len(tasks))
         )
     else:
-        looks, detectors = [], _detectors()
+        found, detectors = [], _detectors()
         for task in track(tasks, "outputs"):
             try:
-                looks.append(_look_at_clip(*task, detectors))
+                found.append(_leaks_of_clip(*task, detectors))
             except SfumatoError as error:
-                looks.append(error)
+                found.append(error)
     verdicts = []
-    for (output, *_), look in zip(tasks, looks, strict=True):
+    for (output, *_), each in zip(tasks, found, strict=True):
         name = output.name if root is None else output.relative_to(root).as_posix()
-        if isinstance(look, SfumatoError):
-            verdicts.append(ClipVerdict(name, None, str(look)))
+        if isinstance(each, SfumatoError):
+            verdicts.append(ClipVerdict(name, None, str(each)))
         else:
-            verdicts.append(ClipVerdict(name, look))
+            verdicts.append(ClipVerdict(name, each))
     return verdicts
 
 
@@ -256,16 +264,16 @@ def _detectors() -> tuple[Any, Callable[[], Any]]:
     return people.face_detector(FACES), cache(lambda: people.person_detector(BODIES))
 
 
-_detectors_here = cache(_detectors)  # of a process that looks at one clip after the other
+_worker_detectors = cache(_detectors)  # of a process that looks at one clip after the other
 
 
-def _look_elsewhere(
+def _leaks_on_worker(
     output: Path, original: Path | None, faces_only: bool | None, every: int
 ) -> LeakReport:
-    return _look_at_clip(output, original, faces_only, every, _detectors_here())
+    return _leaks_of_clip(output, original, faces_only, every, _worker_detectors())
 
 
-def _look_at_clip(
+def _leaks_of_clip(
     output: Path,
     original: Path | None,
     faces_only: bool | None,
@@ -280,17 +288,6 @@ def _look_at_clip(
         output, original, faces=faces, bodies=bodies() if cover.bodies else False,
         why=cover.why, every=every,
     )  # fmt: skip
-
-
-def leaks_in(
-    pairs: Iterable[tuple[Path, Path | None]], *, faces_only: bool | None = None, every: int = 1
-) -> LeakReport:
-    """Several outputs, each with its original or None, as one report; raises if one cannot be read."""
-    verdicts = leaks_by_clip(pairs, faces_only=faces_only, every=every)
-    for each in verdicts:
-        if each.report is None:
-            raise AuditError(each.reason)
-    return joined(each.report for each in verdicts if each.report is not None)
 
 
 def joined(reports: Iterable[LeakReport]) -> LeakReport:

@@ -72,7 +72,7 @@ def check_basis(
     reach = reach_of(basis, pixels, inside, lattice.kind)
     changes = _changes(shape, pixels, inside, trials, generator)
     if reach.order == 2:
-        changes.append(_most_telling(basis, changes, pixels, inside))
+        changes.append(_most_revealing_change(basis, changes, pixels, inside))
     worst = 0.0
     for change, around in zip(changes, itertools.cycle(_surroundings(shape, generator))):
         one, other = (
@@ -124,7 +124,7 @@ def _changes(
     return out
 
 
-def _most_telling(basis: Basis, changes: list[Array], pixels: int, frames: int) -> Array:
+def _most_revealing_change(basis: Basis, changes: list[Array], pixels: int, frames: int) -> Array:
     """Of all changes of the unit, one that moves the coefficients far.
 
     From the best of ``changes``, each step goes to the change that agrees most with what the last one
@@ -275,7 +275,7 @@ def distinguisher_scores(
     shape = (basis.block, height, width, 3)
     inside = min(frames, basis.block)
     changes = _changes(shape, pixels, inside, 24, np.random.default_rng(0))
-    moved = basis.analyse(_most_telling(basis, changes, pixels, inside) * np.float32(PEAK))
+    moved = basis.analyse(_most_revealing_change(basis, changes, pixels, inside) * np.float32(PEAK))
     direction = moved.ravel()
     length = float(np.linalg.norm(direction))
     out = []

@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from sfumato.errors import SfumatoError
 from sfumato.privacy.clopper_pearson import at_least, at_most
-from sfumato.privacy.verdict import CONFIDENCES, alarming_limit
+from sfumato.privacy.verdict import CONFIDENCES, alarm_threshold
 
 Array = npt.NDArray[np.float64]
 
@@ -57,7 +57,7 @@ class LowerBound:
     @property
     def surest(self) -> float:
         """The limit that an alarm is raised by, at the confidence of alarms."""
-        return alarming_limit(self.confidence, self.epsilon, self.beside)
+        return alarm_threshold(self.confidence, self.epsilon, self.beside)
 
     def __str__(self) -> str:
         more = "".join(f"; {value:.3g} at {100 * level:g} %" for level, value in self.beside)
@@ -195,7 +195,7 @@ def _chosen(p: Array, q: Array, delta: float) -> _Chosen:
     for turned in (False, True):
         often, rare = (-seen_q, -seen_p) if turned else (seen_p, seen_q)
         sizes = (len(kept_q), len(kept_p)) if turned else (len(kept_p), len(kept_q))
-        thresholds, guesses = _foreseen(often, rare)
+        thresholds, guesses = _choose_thresholds(often, rare)
         for share in _RARE_SHARES:
             # what looks good by every guess at the tails
             values = np.minimum.reduce(
@@ -230,7 +230,7 @@ def _limit(
     return np.asarray(value)
 
 
-def _foreseen(often: Array, rare: Array) -> tuple[Array, list[tuple[Array, Array]]]:
+def _choose_thresholds(often: Array, rare: Array) -> tuple[Array, list[tuple[Array, Array]]]:
     """Thresholds to choose from, and guesses at the rates beyond them.
 
     The few choosing runs see too little of the tails, so smooth scores are fitted, by a normal and by
@@ -276,7 +276,7 @@ def _skewed_share(values: Array, thresholds: Array) -> Array:
 
 
 def _between(often: Array, rare: Array, epsilon: float) -> float:
-    thresholds, guesses = _foreseen(often, rare)
+    thresholds, guesses = _choose_thresholds(often, rare)
     gaps = [hits - math.exp(epsilon) * alarms for hits, alarms in guesses]
     return float(thresholds[int(np.minimum.reduce(gaps).argmax())])
 

@@ -26,6 +26,9 @@ _SMALLEST = 3.0  # pixels of the map: what is lower holds no letter
 _UNSHRINK = 1.5
 # rows of trees and crowds look like faint text, and huge: letters of that size are always clear
 _LARGE, _CLEAR = 0.12, 0.8
+_HIGHEST = (
+    0.9  # of the picture: a floor that is taken for one line would be filled, and all with it
+)
 _ENDS = 0.5  # heights by which a line is made longer at both ends: its first and last letters
 
 
@@ -105,6 +108,8 @@ def lines_of(text_map: Floats, threshold: float) -> list[TextLine]:
         margin = _UNSHRINK * width * height / (2 * (width + height))
         centre = centre[0] + 0.5, centre[1] + 0.5
         width, height = width + 2 * margin, height + 2 * margin
+        if min(width, height) > _HIGHEST * min(text_map.shape):
+            continue
         ends = 2 * _ENDS * min(width, height)
         size = (width + ends, height) if width >= height else (width, height + ends)
         found.append(TextLine.around(centre, size, angle, score))

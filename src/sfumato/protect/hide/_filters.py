@@ -31,7 +31,7 @@ def _put(part: Image, covered: Image, mask: people.Mask) -> None:
         part[mask] = covered[mask]
 
 
-def _softly(
+def _blend_edges(
     image: Image,
     rows: slice,
     columns: slice,
@@ -99,7 +99,7 @@ class Blur(Hiding):
                 part = image[rows, columns]
                 _put(part, self._blurred(part), mask)
             else:
-                _softly(image, rows, columns, mask, self._blurred)
+                _blend_edges(image, rows, columns, mask, self._blurred)
         return image
 
     def _blurred(self, part: Image) -> Image:

@@ -1,4 +1,4 @@
-"""Looking at what was made, with other eyes: no face may be left where one was."""
+"""Looking at what was made, with another detector: no face may be left where one was."""
 
 from __future__ import annotations
 

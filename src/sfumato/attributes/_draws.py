@@ -1,4 +1,4 @@
-"""Memory of past draws: the same sample, or the same person, always gets the same donor.
+"""Draws of donors, and their memory: the same sample, or the same person, always gets the same donor.
 
 Fresh draws add up. With 0.0048 nats a draw, identity is found in 20 % of cases after 100 draws
 and in 99.8 % after 3000 (finding H10), while every single draw looks harmless. So draws are
@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from sfumato.attributes._tasks import AttributesError
 from sfumato.files import atomic_output
 
+Indices = npt.NDArray[np.int64]
 Scope = Literal["sample", "person", "never"]
 _SCOPES = ("sample", "person", "never")
 
@@ -104,3 +107,19 @@ class DrawMemory:
         return hashlib.blake2b(
             value, key=self._key, digest_size=16, person=purpose.encode()[:16]
         ).hexdigest()
+
+
+def draw(rows: Tensor, generator: np.random.Generator) -> Indices:
+    """One donor for each row, by inverting the cumulative distribution in double precision."""
+    parts = [
+        _invert(part.to(torch.float64), generator) for part in torch.split(rows.detach(), 2048)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def _invert(rows: Tensor, generator: np.random.Generator) -> Indices:
+    cumulative = rows.cumsum(1)
+    points = torch.from_numpy(generator.random((len(rows), 1))).to(rows.dtype) * cumulative[:, -1:]
+    drawn = torch.searchsorted(cumulative, points, right=True).flatten()
+    result: Indices = drawn.clamp(max=rows.shape[1] - 1).numpy()
+    return result
