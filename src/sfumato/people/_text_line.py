@@ -101,7 +101,7 @@ def with_pages(lines: Sequence[TextLine]) -> list[TextLine]:
     if len(lines) < _PAGE_LINES:
         return list(lines)
     found = list(lines)
-    for group in _neighbours(lines):
+    for group in _neighbours(_distinct(lines)):
         if len(group) < _PAGE_LINES:
             continue
         points = np.concatenate([line.corners for line in group])
@@ -110,6 +110,15 @@ def with_pages(lines: Sequence[TextLine]) -> list[TextLine]:
         if written >= _PAGE_FILLED * size[0] * size[1]:
             page = TextLine.around(centre, size, angle, max(line.score for line in group))
             found.append(page.grown(float(np.median([line.sides[0] for line in group]))))
+    return found
+
+
+def _distinct(lines: Sequence[TextLine]) -> list[TextLine]:
+    """Without those that lie in others, so that a line which is found twice counts once."""
+    found: list[TextLine] = []
+    for line in sorted(lines, key=lambda line: -line.box.area):
+        if sum(other.box.covers(line.box) for other in found) < 0.5:
+            found.append(line)
     return found
 
 

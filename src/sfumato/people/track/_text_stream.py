@@ -76,6 +76,8 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             looks.append(_Look(index, found))
             if len(looks) > 1:
                 self._carry_on(looks[-2], looks[-1])
+            if len(looks) > 2:
+                self._agree(looks[-3], looks[-1])
             if len(looks) > _BACK + 1:
                 yield from self._give(looks, waiting)
         while len(looks) > 1:
@@ -83,12 +85,26 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         if looks and waiting:
             yield waiting.popleft(), tuple(self._settled(looks))
 
-    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, bool]]:
+    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, int | None]]:
+        """The number of the look at each frame, None where there is none; 0 is a thorough one."""
         for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
-            yield frame, index % self._every == 0 or last
+            look, between = divmod(index, self._every)
+            yield frame, 0 if last else None if between else look
 
-    def _look(self, frame: Frame, turn: bool) -> list[TextLine] | None:
-        return with_pages(self._detector.detect(frame.image)) if turn else None
+    def _look(self, frame: Frame, turn: int | None) -> list[TextLine] | None:
+        if turn is None:
+            return None
+        glance = getattr(self._detector, "glance", None)
+        if turn and glance is not None:
+            return with_pages(glance(frame.image, turn))
+        return with_pages(self._detector.detect(frame.image))
+
+    def _agree(self, before: _Look, now: _Look) -> None:
+        """Faint lines that both looks found become sure: of looks that take turns, every second one sees
+        as this one does."""
+        faint = [line for line in before.found if line.score < SURE]
+        there = [self._carried(line, before.index, now.index) for line in faint]
+        now.found = [line.sure() if _found_again(line, there) else line for line in now.found]
 
     def _carry_on(self, before: _Look, now: _Look) -> None:
         """Faint lines that two looks agree on become sure; what is not found now stays for some looks."""
