@@ -18,7 +18,8 @@ Floats = npt.NDArray[np.float32]
 _MULTIPLE = 32  # the network halves its input five times
 _SIDES = (640, 1280)  # of the longer side: small pictures are enlarged, large ones reduced
 # What stands elsewhere in the picture speaks in every pixel of the map: beside large clear letters, small
-# or faint ones are missed that are found in a piece of the same picture. Pieces overlap by a word's height.
+# or faint ones are missed that are found in a piece of the same picture. A piece of something large may look
+# like text: what is higher than the overlap is left to the look at the whole.
 _PIECE, _OVERLAP, _LONGEST = 256, 48, 3840
 # ImageNet's mean and spread; the network takes blue, green, red
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)
@@ -69,9 +70,12 @@ class PpOcr:
         picture = np.asarray(cv2.resize(image, (wide, high), interpolation=shrink), np.uint8)
         text_map = self._in_pieces(picture) if turn % 2 else self.text_map(picture)
         scale = np.array([width / wide, height / high], np.float32)
+        found = lines_of(text_map, self._threshold)
+        if turn % 2:
+            found = [line for line in found if line.sides[0] <= _OVERLAP]
         return [
             TextLine(line.corners * scale, line.score)
-            for line in lines_of(text_map, self._threshold)
+            for line in found
             if line.sides[0] <= _LARGE * high or line.score >= _CLEAR
         ]
 

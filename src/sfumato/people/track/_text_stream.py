@@ -21,6 +21,7 @@ _HELD, _BACK = 3, 2
 _WHOLE, _PART = 0.8, 0.3
 _AS_LARGE = 0.7
 _MARGIN = 0.15  # of a line's height, where its place is not seen but worked out
+_LETTERS = 0.1  # of the picture's height: what is higher is a page
 
 
 @dataclass
@@ -31,10 +32,6 @@ class _Look:
     found: list[TextLine]
     # lines of earlier and later looks that were not found here, and for how many looks they were not
     held: list[tuple[TextLine, int]] = field(default_factory=list)
-
-    @property
-    def lines(self) -> list[TextLine]:
-        return [*self.found, *(line for line, _ in self.held)]
 
 
 class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
@@ -52,6 +49,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         self.status = DetectorStatus(name, detector.device)
         self.review = Review()  # nobody is asked to look at text frame by frame
         self._recent = RecentFrames(self.lookahead + every + 1)
+        self._letters = 0.0  # the greatest height that is taken for that of letters
         self._answers = self._run(frames)
 
     def __iter__(self) -> Self:
@@ -67,6 +65,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             looked_at(self._turns(frames), self._look, self._workers)
         ):
             self._recent.add(index, frame.image)
+            self._letters = _LETTERS * frame.image.shape[0]
             waiting.append(frame)
             self.status.frames += 1
             if found is None:
@@ -131,7 +130,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         first = looks[0]
         only = self.status.looked_at == 1
         lines = [line for line in first.found if only or line.score >= SURE]
-        lines += [line for line, _ in first.held]
+        lines += [self._with_margin(line, missed) for line, missed in first.held]
         for later in range(1, min(_BACK + 1, len(looks))):
             for line in looks[later].found:
                 if line.score < SURE:
@@ -139,7 +138,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
                 for step in range(later, 0, -1):
                     line = self._carried(line, looks[step].index, looks[step - 1].index)
                 if _share_found(line, lines) < _WHOLE:
-                    lines.append(line)
+                    lines.append(self._with_margin(line, later))
         return lines
 
     def _give(
@@ -162,17 +161,20 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         for line in start:
             match = _same_line(line, end)
             if match is None:
-                lines.append(self._carried(line, begin, begin + step))
+                lines.append(self._with_margin(self._carried(line, begin, begin + step)))
             else:
                 paired.add(match)
-                middle = line.towards(end[match], step / length)
-                lines.append(middle.grown(_MARGIN * middle.sides[0]))
+                lines.append(self._with_margin(line.towards(end[match], step / length)))
         lines += [
-            self._carried(line, begin + length, begin + step)
+            self._with_margin(self._carried(line, begin + length, begin + step))
             for number, line in enumerate(end)
             if number not in paired
         ]
         return lines
+
+    def _with_margin(self, line: TextLine, looks: int = 1) -> TextLine:
+        """Larger by what may have gone wrong since it was seen: by its letters, not by a whole page."""
+        return line.grown(looks * _MARGIN * min(line.sides[0], self._letters))
 
     def _carried(self, line: TextLine, start: int, end: int) -> TextLine:
         """The line of one frame on another: followed from frame to frame, or where it was last."""
@@ -180,8 +182,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         first = box
         for index in range(start, end, direction):
             box = self._recent.carried(box, index, index + direction) or box
-        moved = line.moved(box.x0 - first.x0, box.y0 - first.y0)
-        return moved.grown(_MARGIN * line.sides[0]) if start != end else line
+        return line.moved(box.x0 - first.x0, box.y0 - first.y0)
 
 
 def text_lookahead(every: int, workers: int) -> int:
