@@ -85,7 +85,8 @@ def test_what_the_whole_picture_drowns_is_found_in_pieces_without_being_reduced(
 @pytest.mark.parametrize("length", [32, 96, 256, 288, 384, 640, 736, 1280, 3840])
 def test_pieces_overlap_and_leave_nothing_out(length: int) -> None:
     found = pieces(length)
-    assert found[0].start == 0 and found[-1].stop == length
+    assert found[0].start == 0
+    assert found[-1].stop == length
     assert all((piece.stop - piece.start) % 32 == 0 for piece in found)
     assert all(a.stop - b.start >= 32 for a, b in itertools.pairwise(found))
 

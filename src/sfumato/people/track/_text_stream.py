@@ -17,8 +17,7 @@ from sfumato.people.track._status import DetectorStatus, Review
 
 # looks for which a line that is not found any more stays covered, and before it was first found
 _HELD, _BACK = 3, 2
-# parts of a line that must be found: all of it not to be held, some to believe in a faint one
-_WHOLE, _PART = 0.8, 0.3
+_WHOLE = 0.8  # part of a line that must be found for it not to be held
 _AS_LARGE = 0.7
 _MARGIN = 0.15  # of a line's height, where its place is not seen but worked out
 _LETTERS = 0.1  # of the picture's height: what is higher is a page
@@ -103,18 +102,18 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         as this one does."""
         faint = [line for line in before.found if line.score < SURE]
         there = [self._carried(line, before.index, now.index) for line in faint]
-        now.found = [line.sure() if _found_again(line, there) else line for line in now.found]
+        now.found = [line.sure() if line.counts(there) else line for line in now.found]
 
     def _carry_on(self, before: _Look, now: _Look) -> None:
         """Faint lines that two looks agree on become sure; what is not found now stays for some looks."""
         carried = [self._carried(line, before.index, now.index) for line in before.found]
         before.found = [
-            line.sure() if _found_again(there, now.found) else line
+            line.sure() if there.counts(now.found) else line
             for line, there in zip(before.found, carried, strict=True)
         ]
         held = [(self._carried(line, before.index, now.index), n) for line, n in before.held]
         now.found = [
-            line.sure() if _found_again(line, [*carried, *(one for one, _ in held)]) else line
+            line.sure() if line.counts([*carried, *(one for one, _ in held)]) else line
             for line in now.found
         ]
         known = [(there, 0) for line, there in zip(before.found, carried) if line.score >= SURE]
@@ -199,10 +198,6 @@ def _share_found(line: TextLine, lines: Iterable[TextLine]) -> float:
     """Which part of a line others cover, at most (they may cover the same part twice)."""
     box = line.box
     return sum(other.box.covers(box) for other in lines)
-
-
-def _found_again(line: TextLine, lines: list[TextLine]) -> bool:
-    return _share_found(line, lines) >= _PART
 
 
 def _same_line(line: TextLine, lines: list[TextLine]) -> int | None:
