@@ -30,7 +30,8 @@ from sfumato.progress import track
 from sfumato.protect.voice import OverlapAdd, Timeline, effect_for
 
 Floats = npt.NDArray[np.float64]
-ALGORITHMS = ("none", "mcadams", "world", "distort")
+# "timing" is no algorithm but a floor: noise where the recording is loud, and silence elsewhere
+ALGORITHMS = ("none", "mcadams", "world", "distort", "timing")
 _OWN, _RELEASE, _SPEAKERS = (
     1_000_000,
     2_000_000,
@@ -77,10 +78,21 @@ def changed(algorithm: str, sound: Floats, rate: int, seed: int) -> Floats:
     """A recording through an algorithm, with the secrets of a seed."""
     if algorithm == "none":
         return sound
+    if algorithm == "timing":
+        return _timing(sound, rate, seed)
     who = Timeline([], rate)
     effect = effect_for(algorithm, lambda: [sound], rate, who, Randomness(seed))  # type: ignore[arg-type]
     through = OverlapAdd(effect)
     return np.concatenate([through.push(sound), through.flush()])
+
+
+def _timing(sound: Floats, rate: int, seed: int) -> Floats:
+    """Nothing but when it is loud (within 26 dB of the loudest, every 8 ms), and how long it is."""
+    hop = rate // 125
+    frames = np.pad(sound, (0, -len(sound) % hop)).reshape(-1, hop)
+    level = np.log((frames**2).mean(1) + 1e-10)
+    loud = np.repeat(level > np.quantile(level, 0.95) - 6.0, hop)[: len(sound)]
+    return np.asarray(0.1 * np.random.default_rng(seed).standard_normal(len(sound)) * loud)
 
 
 def _digits(
