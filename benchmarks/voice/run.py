@@ -13,6 +13,7 @@ from pydantic import Field
 
 from benchmarks.voice.digits import recognition, spoken_digits
 from benchmarks.voice.recordings import Recording, digit_strings, synthetic_voices
+from benchmarks.voice.turns import turns_followed
 from benchmarks.voice.undo import undone_scores
 from sfumato.audit.attack import (
     SpeakerVerification,
@@ -70,8 +71,15 @@ def run(
         cells.append({"algorithm": algorithm, "data": kind, **cell})
         if place is not None:
             write_json(place, cells[-1], force=True)
+    place = None if work is None else work / "turns.json"
+    if place is not None and place.is_file():
+        turns = json.loads(place.read_text(encoding="utf-8"))
+    else:
+        turns = turns_followed(digit_strings(folder, train=train, test=test), encoder, quick)
+        if place is not None:
+            write_json(place, turns, force=True)
     settings = {"train": train, "test": test, "voices": voices, "epochs": epochs}
-    return {"cells": cells, "settings": settings}
+    return {"cells": cells, "turns": turns, "settings": settings}
 
 
 def changed(algorithm: str, sound: Floats, rate: int, seed: int) -> Floats:
@@ -238,7 +246,17 @@ def tables(result: Mapping[str, Any]) -> dict[str, str]:
         values = [cells[n, "synthetic"]["attacks"]["recording"][attacker] for n in names]
         more.append([attacker, *map(_shown, values)])
     more.append(["pitch correlation", *(_number(cells[n, "synthetic"]) for n in names)])
-    return {"digits": _table(head, rows), "synthetic": _table(head, more)}
+    followed = [
+        [f"{row['seconds']:.1f} s", str(row["talks"]), f"{row['found']:.1f}", f"{100 * row['pure']:.0f} %",
+         f"{100 * row['worst']:.0f} %"]
+        for row in result["turns"]
+    ]  # fmt: skip
+    return {
+        "digits": _table(head, rows),
+        "synthetic": _table(head, more),
+        "turns": _table(["a turn", "talks of two", "speakers found", "of time with whom it belongs to",
+                         "worst talk"], followed),
+    }  # fmt: skip
 
 
 def _number(cell: Mapping[str, Any]) -> str:
