@@ -21,8 +21,8 @@ Algorithm = Literal["world", "mcadams", "distort"]
 Blocks = Callable[[], Iterable[Floats]]
 
 RANGES = {
-    "world": Range(detail=0.6, tint=0.8, bend=0.3, stretch=0.2, warp=0.1, contrast=0.9),
-    "distort": Range(detail=0.6, tint=1.0, bend=0.8, stretch=0.4, warp=0.1, contrast=0.5),
+    "world": Range(detail=0.4, tint=0.8, bend=0.3, stretch=0.2, warp=0.1, contrast=0.9),
+    "distort": Range(detail=0.4, tint=1.0, bend=0.8, stretch=0.4, warp=0.1, contrast=0.5),
 }
 _COEFFICIENTS = (0.5, 0.9)  # of McAdams, as in the VoicePrivacy challenges
 
