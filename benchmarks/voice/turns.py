@@ -35,7 +35,11 @@ def turns_followed(
                 chosen = generator.integers(0, len(mine), strings)
                 sounds.append(np.concatenate([mine[k] for k in chosen]))
                 truth.append(np.full(len(sounds[-1]), turn % 2))
-            who = follow_speakers([np.concatenate(sounds)], _RATE, encoder.embed)
+            who = follow_speakers(
+                [np.concatenate(sounds)],
+                _RATE,
+                lambda piece: np.asarray(encoder.embed(piece), float),
+            )
             places = np.arange(0, sum(map(len, sounds)), _RATE // 10)
             heard, right = who(places), np.concatenate(truth)[places]
             most = sum(np.bincount(right[heard == k]).max() for k in np.unique(heard))
