@@ -105,6 +105,22 @@ def test_a_faint_line_that_every_second_look_sees_is_covered_on_every_frame(wher
     assert min(covered(where, 33, {1, 3, 5, 7}, score=0.45)) > 0.95
 
 
+class Fragments(Scripted):
+    """The word on every second look, and on the others its left half, three times."""
+
+    def detect(self, image: Image) -> list[TextLine]:
+        (whole,) = super().detect(image)
+        half = TextLine.around((60 + 18, 40 + 8), (40, 20), 0, 0.9)
+        return [whole] if self.looks % 2 else [half] * 3
+
+
+def test_pieces_that_lie_over_each_other_are_not_the_whole_word() -> None:
+    stream = people.find_text(recording(at_rest, 34), Fragments(at_rest, set()), every=EVERY)
+    for _, lines in stream:
+        mask = people.text_mask(lines, HEIGHT, WIDTH)
+        assert mask[word(60, 40).box.pixels(WIDTH, HEIGHT)].mean() > 0.95
+
+
 class TakingTurns(Scripted):
     """A thorough look at the first and the last frame, and glances in turn between them."""
 

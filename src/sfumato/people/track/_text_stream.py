@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
+import numpy as np
+
 from sfumato.media import Frame
-from sfumato.people._text_line import SURE, TextLine, with_pages
+from sfumato.people._text_line import SURE, TextLine, paint, with_pages
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._protocols import TextDetector
 from sfumato.people.track._batches import looked_at, with_last
@@ -17,7 +19,7 @@ from sfumato.people.track._status import DetectorStatus, Review
 
 # looks for which a line that is not found any more stays covered, and before it was first found
 _HELD, _BACK = 3, 2
-_WHOLE = 0.8  # part of a line that must be found for it not to be held
+_WHOLE = 0.9  # part of a line that must be found for it not to be held
 _AS_LARGE = 0.7
 _MARGIN = 0.15  # of a line's height, where its place is not seen but worked out
 _LETTERS = 0.1  # of the picture's height: what is higher is a page
@@ -195,9 +197,15 @@ def find_text(frames: Iterable[Frame], detector: TextDetector, *, every: int) ->
 
 
 def _share_found(line: TextLine, lines: Iterable[TextLine]) -> float:
-    """Which part of a line others cover, at most (they may cover the same part twice)."""
+    """Which part of a line others cover together."""
     box = line.box
-    return sum(other.box.covers(box) for other in lines)
+    origin = int(box.x0) - 1, int(box.y0) - 1
+    own = np.zeros((int(box.height) + 4, int(box.width) + 4), np.uint8)
+    others = np.zeros_like(own)
+    paint(own, line, origin)
+    for other in lines:
+        paint(others, other, origin)
+    return float((own & others).sum()) / max(float(own.sum()), 1.0)
 
 
 def _same_line(line: TextLine, lines: list[TextLine]) -> int | None:
