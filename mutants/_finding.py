@@ -166,11 +166,31 @@ MUTANTS = (
         (
             Patch(
                 "people/track/_text_stream.py",
-                "return moved.grown(_MARGIN * line.sides[0]) if start != end else line",
+                "return line.moved(box.x0 - first.x0, box.y0 - first.y0)",
                 "return line",
             ),
         ),
         (f"{_TEXT_STREAM}::test_a_word_is_covered_on_every_frame",),
+    ),
+    Mutant(
+        "394",
+        "text: half a line counts as the whole",
+        (Patch("people/track/_text_stream.py", "_WHOLE = 0.9 ", "_WHOLE = 0.4 "),),
+        (f"{_TEXT_STREAM}::test_pieces_that_lie_over_each_other_are_not_the_whole_word",),
+    ),
+    Mutant(
+        "395",
+        "text: large letters drown small ones",
+        (
+            Patch(
+                "people/detect/_pp_ocr.py",
+                "text_map = self._in_pieces(picture) if turn % 2 else self.text_map(picture)",
+                "text_map = self.text_map(picture)",
+            ),
+        ),
+        (
+            "tests/people/detect/test_pp_ocr.py::test_what_the_whole_picture_drowns_is_found_in_pieces_without_being_reduced",
+        ),
     ),
     Mutant(
         "342",

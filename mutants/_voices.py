@@ -113,6 +113,20 @@ MUTANTS = (
         ("tests/audit/attack/test_speakers.py::test_equal_error_rate_is_that_of_every_threshold_tried",),
     ),
     Mutant(
+        "796",
+        "audit: a number that slept while it learned blinds the attacker",
+        (
+            Patch(
+                "audit/attack/_speakers.py",
+                "np.clip((each - mean) / spread, -4, 4)",
+                "((each - mean) / spread)",
+            ),
+        ),
+        (
+            "tests/audit/attack/test_speakers.py::test_a_number_that_slept_while_the_attacker_learned_does_not_blind_it",
+        ),
+    ),
+    Mutant(
         "709",
         "card: kept voices are not mentioned",
         (

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from benchmarks.voice.digits import recognition, spoken_digits
 from benchmarks.voice.recordings import Recording, digit_strings, synthetic_voices
+from benchmarks.voice.turns import turns_followed
 from benchmarks.voice.undo import undone_scores
 from sfumato.audit.attack import (
     SpeakerVerification,
@@ -30,7 +31,8 @@ from sfumato.progress import track
 from sfumato.protect.voice import OverlapAdd, Timeline, effect_for
 
 Floats = npt.NDArray[np.float64]
-ALGORITHMS = ("none", "mcadams", "world", "distort")
+# "timing" is no algorithm but a floor: noise where the recording is loud, and silence elsewhere
+ALGORITHMS = ("none", "mcadams", "world", "distort", "timing")
 _OWN, _RELEASE, _SPEAKERS = (
     1_000_000,
     2_000_000,
@@ -69,18 +71,36 @@ def run(
         cells.append({"algorithm": algorithm, "data": kind, **cell})
         if place is not None:
             write_json(place, cells[-1], force=True)
+    place = None if work is None else work / "turns.json"
+    if place is not None and place.is_file():
+        turns = json.loads(place.read_text(encoding="utf-8"))
+    else:
+        turns = turns_followed(digit_strings(folder, train=train, test=test), encoder, quick)
+        if place is not None:
+            write_json(place, turns, force=True)
     settings = {"train": train, "test": test, "voices": voices, "epochs": epochs}
-    return {"cells": cells, "settings": settings}
+    return {"cells": cells, "turns": turns, "settings": settings}
 
 
 def changed(algorithm: str, sound: Floats, rate: int, seed: int) -> Floats:
     """A recording through an algorithm, with the secrets of a seed."""
     if algorithm == "none":
         return sound
+    if algorithm == "timing":
+        return _timing(sound, rate, seed)
     who = Timeline([], rate)
     effect = effect_for(algorithm, lambda: [sound], rate, who, Randomness(seed))  # type: ignore[arg-type]
     through = OverlapAdd(effect)
     return np.concatenate([through.push(sound), through.flush()])
+
+
+def _timing(sound: Floats, rate: int, seed: int) -> Floats:
+    """Nothing but when it is loud (within 26 dB of the loudest, every 8 ms), and how long it is."""
+    hop = rate // 125
+    frames = np.pad(sound, (0, -len(sound) % hop)).reshape(-1, hop)
+    level = np.log((frames**2).mean(1) + 1e-10)
+    loud = np.repeat(level > np.quantile(level, 0.95) - 6.0, hop)[: len(sound)]
+    return np.asarray(0.1 * np.random.default_rng(seed).standard_normal(len(sound)) * loud)
 
 
 def _digits(
@@ -228,7 +248,17 @@ def tables(result: Mapping[str, Any]) -> dict[str, str]:
         values = [cells[n, "synthetic"]["attacks"]["recording"][attacker] for n in names]
         more.append([attacker, *map(_shown, values)])
     more.append(["pitch correlation", *(_number(cells[n, "synthetic"]) for n in names)])
-    return {"digits": _table(head, rows), "synthetic": _table(head, more)}
+    followed = [
+        [f"{row['seconds']:.1f} s", str(row["talks"]), f"{row['found']:.1f}", f"{100 * row['pure']:.0f} %",
+         f"{100 * row['worst']:.0f} %"]
+        for row in result["turns"]
+    ]  # fmt: skip
+    return {
+        "digits": _table(head, rows),
+        "synthetic": _table(head, more),
+        "turns": _table(["a turn", "talks of two", "speakers found", "of time with whom it belongs to",
+                         "worst talk"], followed),
+    }  # fmt: skip
 
 
 def _number(cell: Mapping[str, Any]) -> str:

@@ -127,3 +127,18 @@ def test_where_sound_is_missing_there_is_silence(tmp_path: Path) -> None:
     assert sound[:800].all()
     assert not sound[800:2800].any()
     assert sound[2800:].all()
+
+
+@pytest.mark.parametrize("tags", [0, 30_000])
+def test_an_mp3_whose_end_is_missing_is_refused(tmp_path: Path, tags: int) -> None:
+    whole, cut = tmp_path / "a.mp3", tmp_path / "cut.mp3"
+    with SoundWriter(whole, 16000, 1) as writer:
+        writer.write(tone(80_000, 16000, 1))
+    content = whole.read_bytes()
+    size = bytes(tags >> shift & 127 for shift in (21, 14, 7, 0))
+    picture = b"ID3\x04\x00\x00" + size + bytes(tags) if tags else b""
+    whole.write_bytes(picture + content)
+    assert read(whole).shape[1] == 80_000
+    cut.write_bytes(picture + content[: len(content) * 2 // 3])
+    with pytest.raises(MediaError, match="damaged"):
+        read(cut)

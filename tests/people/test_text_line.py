@@ -58,3 +58,7 @@ def test_between_two_sightings_lies_the_larger_rectangle() -> None:
     middle = small.towards(large, 0.5)
     assert middle.box.centre == pytest.approx((20, 10))
     assert middle.sides == pytest.approx((10, 24))
+
+
+def test_lines_that_are_found_twice_make_no_page() -> None:
+    assert len(with_pages([*page(2, 15), *page(2, 15)])) == 4

@@ -75,6 +75,8 @@ class SoundReader:
             self._container = stack.enter_context(open_container(self._path, "audio"))
             if self._container.format.name == "ogg":
                 _require_whole_ogg(self._path)
+            if self._container.format.name == "mp3":
+                _require_whole_mp3(self._path)
             streams = audio_streams(self._container)
             self._stream = streams[self._track]
             self.info = SoundInfo(int(self._stream.rate), self._stream.channels, len(streams))
@@ -121,6 +123,25 @@ def _require_whole_ogg(path: Path) -> None:
     table = page[27 : 27 + page[26]] if len(page) > 26 else b""
     if len(page) < 27 or not page[5] & 4 or len(page) != 27 + len(table) + sum(table):
         raise damaged(EOFError())
+
+
+def _require_whole_mp3(path: Path) -> None:
+    """Raise if the first frame says how long the file is (Xing, LAME), and it is shorter."""
+    with open(path, "rb") as file:
+        begin = file.read(10)
+        tags = 0
+        if begin[:3] == b"ID3":  # seven bits of each byte; pictures may make it large
+            tags = 10 + sum(byte << 7 * (3 - place) for place, byte in enumerate(begin[6:10]))
+        file.seek(tags)
+        first = file.read(4096)
+        size = file.seek(0, os.SEEK_END) - tags
+    at = max(first.find(b"Xing"), first.find(b"Info"))
+    flags = int.from_bytes(first[at + 4 : at + 8], "big") if at >= 0 else 0
+    if flags & 2:
+        place = at + 8 + (4 if flags & 1 else 0)
+        # some count the first frame itself, some do not, and a frame has at most 1,441 bytes
+        if size + 2 * 1441 < int.from_bytes(first[place : place + 4], "big"):
+            raise damaged(EOFError())
 
 
 def audio_streams(container: Any) -> list[Any]:

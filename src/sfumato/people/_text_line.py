@@ -16,6 +16,7 @@ Corners = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 
 SURE = 0.65  # a line with this score needs no second sighting
+AGREE = 0.3  # part of a line that another look must have found as well to believe in a faint one
 # what makes a page or a screen: so many lines, so near to each other, in so large a part of it
 _PAGE_LINES, _PAGE_GAP, _PAGE_FILLED = 4, 1.6, 0.35
 _PAGE_ALIKE, _PAGE_PARALLEL = 1.8, 0.97  # heights, and the cosine between two lines
@@ -57,6 +58,10 @@ class TextLine:
         a, b = self.corners[1] - self.corners[0], self.corners[2] - self.corners[1]
         longer = max(a, b, key=lambda side: float(np.linalg.norm(side)))
         return np.asarray(longer / max(float(np.linalg.norm(longer)), 1e-6), np.float32)
+
+    def counts(self, others: Iterable[TextLine]) -> bool:
+        """Whether it is sure by itself, or one of ``others``, which another look found, agrees."""
+        return self.score >= SURE or sum(each.box.covers(self.box) for each in others) >= AGREE
 
     def sure(self) -> TextLine:
         """The same line, confirmed by another sighting."""
@@ -101,7 +106,7 @@ def with_pages(lines: Sequence[TextLine]) -> list[TextLine]:
     if len(lines) < _PAGE_LINES:
         return list(lines)
     found = list(lines)
-    for group in _neighbours(lines):
+    for group in _neighbours(_distinct(lines)):
         if len(group) < _PAGE_LINES:
             continue
         points = np.concatenate([line.corners for line in group])
@@ -110,6 +115,15 @@ def with_pages(lines: Sequence[TextLine]) -> list[TextLine]:
         if written >= _PAGE_FILLED * size[0] * size[1]:
             page = TextLine.around(centre, size, angle, max(line.score for line in group))
             found.append(page.grown(float(np.median([line.sides[0] for line in group]))))
+    return found
+
+
+def _distinct(lines: Sequence[TextLine]) -> list[TextLine]:
+    """Without those that lie in others, so that a line which is found twice counts once."""
+    found: list[TextLine] = []
+    for line in sorted(lines, key=lambda line: -line.box.area):
+        if sum(other.box.covers(line.box) for other in found) < 0.5:
+            found.append(line)
     return found
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from sfumato.audit import MeasureError
 from sfumato.audit.attack import SpeakerVerification, attack_speakers, equal_error_rate, pitch_track
+from sfumato.audit.attack._speakers import trained_scores
+from sfumato.audit.attack._voice_views import rhythm
 
 
 def slow_rate(genuine: np.ndarray, impostor: np.ndarray) -> float:
@@ -70,3 +72,40 @@ def test_the_pitch_of_a_tone_is_found_and_silence_has_none() -> None:
     found = pitch_track(tone)
     assert np.median(found) == pytest.approx(130, abs=2)
     assert not pitch_track(np.zeros(16_000)).any()
+
+
+def test_a_number_that_slept_while_the_attacker_learned_does_not_blind_it() -> None:
+    """Vectors after a rectifier have such numbers: 0 in all that was enrolled, and not in what is asked."""
+    generator = np.random.default_rng(3)
+    ids = np.arange(80) % 4
+    known, asked = (np.eye(8)[ids] + 0.1 * generator.normal(0, 1, (80, 8)) for _ in range(2))
+    known = np.hstack([known, np.zeros((80, 60))])
+    woken = np.where(generator.random((80, 60)) < 0.1, 0.3, 0.0)
+    views = {"network": known}
+    found = attack_speakers(views, views, {"network": np.hstack([asked, woken])}, [ids, ids, ids])
+    assert found["semi-informed, network"].compute().value < 0.1
+
+
+def test_timing_alone_tells_speakers_of_another_pace() -> None:
+    """The same noise for everybody; one speaks in longer words than the other."""
+
+    def spoken(word: int, seed: int) -> np.ndarray:
+        generator = np.random.default_rng(seed)
+        lengths = generator.integers(word - 300, word + 300, 6)
+        pause = np.zeros(1600)
+        return np.concatenate(
+            [part for n in lengths for part in (generator.normal(0, 0.1, n), pause)]
+        )
+
+    def views(seeds: range) -> dict[str, np.ndarray]:
+        sounds = [spoken(4000 if seed % 2 else 6000, seed) for seed in seeds]
+        return {"rhythm": np.stack([rhythm_of(sound) for sound in sounds])}
+
+    def rhythm_of(sound: np.ndarray) -> np.ndarray:
+        levels = np.array([np.abs(sound[k : k + 160]).mean() for k in range(0, len(sound), 160)])
+        return rhythm(len(sound) / 16_000, levels > 0.01)
+
+    ids = np.arange(20) % 2
+    scores = trained_scores(views(range(20))["rhythm"], ids, views(range(100, 120))["rhythm"])
+    assert (scores.argmax(1) == ids).all()
+    assert np.isfinite(rhythm(1.0, np.zeros(100, bool))).all()

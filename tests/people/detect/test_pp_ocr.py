@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import cv2
 import numpy as np
 import pytest
 
 from sfumato import people
-from sfumato.people.detect._pp_ocr import PpOcr, lines_of
+from sfumato.people.detect._pp_ocr import PpOcr, lines_of, pieces
 
 
 @pytest.mark.parametrize(("width", "height"), [(120, 6), (200, 30), (60, 40), (12, 90)])
@@ -60,7 +62,41 @@ class Drawn(PpOcr):
 def test_what_is_huge_and_faint_is_a_row_of_trees(height: int, score: float, found: int) -> None:
     text_map = np.zeros((384, 640), np.float32)
     text_map[100 : 100 + height, 100:400] = score
-    assert len(Drawn(text_map).detect(np.zeros((384, 640, 3), np.uint8))) == found
+    assert len(Drawn(text_map).glance(np.zeros((384, 640, 3), np.uint8), 0)) == found
+
+
+class Distracted(PpOcr):
+    """Sees the marked place only where nothing brighter is in the same picture, as the network does."""
+
+    def __init__(self) -> None:
+        self._threshold, self._sides = 0.45, (640, 1280)
+
+    def text_map(self, picture: np.ndarray) -> np.ndarray:
+        level = picture[..., 0].astype(np.float32)
+        return np.where((level == level.max()) & (level > 0), 0.9, 0.0).astype(np.float32)
+
+
+@pytest.mark.parametrize(("width", "height"), [(640, 384), (1280, 736), (3840, 2176)])
+def test_what_the_whole_picture_drowns_is_found_in_pieces_without_being_reduced(
+    width: int, height: int
+) -> None:
+    image = np.zeros((height, width, 3), np.uint8)
+    image[20:60, 20:200] = 200
+    image[height - 30 : height - 20, width - 90 : width - 30] = 90
+    faint = people.Box(width - 90, height - 30, width - 30, height - 20)
+    whole, apart = (Distracted().glance(image, turn) for turn in (0, 1))
+    assert sum(line.box.covers(faint) for line in whole) == 0
+    assert sum(line.box.covers(faint) for line in apart) >= 0.99
+    assert sum(line.box.covers(faint) for line in Distracted().detect(image)) >= 0.99
+
+
+@pytest.mark.parametrize("length", [32, 96, 256, 288, 384, 640, 736, 1280, 3840])
+def test_pieces_overlap_and_leave_nothing_out(length: int) -> None:
+    found = pieces(length)
+    assert found[0].start == 0
+    assert found[-1].stop == length
+    assert all((piece.stop - piece.start) % 32 == 0 for piece in found)
+    assert all(a.stop - b.start >= 32 for a, b in itertools.pairwise(found))
 
 
 @pytest.mark.models

@@ -100,6 +100,53 @@ def test_a_faint_line_counts_if_two_looks_agree_and_not_if_it_was_seen_once() ->
     assert max(once) == 0
 
 
+@pytest.mark.parametrize("where", [at_rest, drifting])
+def test_a_faint_line_that_every_second_look_sees_is_covered_on_every_frame(where: Where) -> None:
+    assert min(covered(where, 33, {1, 3, 5, 7}, score=0.45)) > 0.95
+
+
+class Fragments(Scripted):
+    """The word on every second look, and on the others its left half, three times."""
+
+    def detect(self, image: Image) -> list[TextLine]:
+        (whole,) = super().detect(image)
+        half = TextLine.around((60 + 18, 40 + 8), (40, 20), 0, 0.9)
+        return [whole] if self.looks % 2 else [half] * 3
+
+
+def test_pieces_that_lie_over_each_other_are_not_the_whole_word() -> None:
+    stream = people.find_text(recording(at_rest, 34), Fragments(at_rest, set()), every=EVERY)
+    for _, lines in stream:
+        mask = people.text_mask(lines, HEIGHT, WIDTH)
+        assert mask[word(60, 40).box.pixels(WIDTH, HEIGHT)].mean() > 0.95
+
+
+class TakingTurns(Scripted):
+    """A thorough look at the first and the last frame, and glances in turn between them."""
+
+    def __init__(self) -> None:
+        super().__init__(at_rest, set())
+        self.turns: list[int | None] = []
+
+    def detect(self, image: Image) -> list[TextLine]:
+        self.turns.append(None)
+        return super().detect(image)
+
+    def glance(self, image: Image, turn: int) -> list[TextLine]:
+        found = super().detect(image)
+        self.turns.append(turn)
+        return found if turn % 2 else []
+
+
+def test_looks_take_turns_between_two_thorough_ones() -> None:
+    detector = TakingTurns()
+    stream = people.find_text(recording(at_rest, 18), detector, every=EVERY)
+    shares = [people.text_mask(lines, HEIGHT, WIDTH)[word(60, 40).box.pixels(WIDTH, HEIGHT)].mean()
+              for _, lines in stream]  # fmt: skip
+    assert detector.turns == [None, 1, 2, 3, 4, None]
+    assert min(shares) > 0.95
+
+
 def test_a_faint_line_of_a_single_picture_counts() -> None:
     assert covered(at_rest, 1, set(), score=0.45)[0] > 0.95
 

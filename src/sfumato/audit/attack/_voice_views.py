@@ -13,6 +13,7 @@ from scipy.signal import resample_poly
 from sfumato.models import SPEAKER_RATE, SpeakerEncoder
 
 Floats = npt.NDArray[np.float64]
+VOICE_VIEWS = ("network", "spectrum", "dynamics", "pitch", "rhythm")
 _COEFFICIENTS = 20
 _LOUD = 4.0  # below the loudest frames: what counts as speech
 
@@ -24,8 +25,8 @@ def at_speaker_rate(sound: Floats, rate: int) -> Floats:
 
 
 def voice_views(sounds: Iterable[Floats], rate: int, encoder: SpeakerEncoder) -> dict[str, Floats]:
-    """Views of mono recordings, one row each: ``network``, ``spectrum``, ``dynamics`` and ``pitch``."""
-    rows: dict[str, list[Floats]] = {n: [] for n in ("network", "spectrum", "dynamics", "pitch")}
+    """Views of mono recordings, one row each, by their names in ``VOICE_VIEWS``."""
+    rows: dict[str, list[Floats]] = {name: [] for name in VOICE_VIEWS}
     for sound in sounds:
         resampled = at_speaker_rate(sound, rate)
         rows["network"].append(np.asarray(encoder.embed(resampled), float))
@@ -48,7 +49,23 @@ def voice_views(sounds: Iterable[Floats], rate: int, encoder: SpeakerEncoder) ->
             )
         )
         rows["pitch"].append(pitch_statistics(resampled))
+        rows["rhythm"].append(rhythm(len(sound) / rate, loud))
     return {name: np.stack(found) for name, found in rows.items()}
+
+
+def rhythm(seconds: float, loud: npt.NDArray[np.bool_]) -> Floats:
+    """How long the recording is, how much of it is loud, and how long it stays so: with which voice it
+    was spoken plays no part, so this is what is left to tell where length and timing are kept."""
+    turns = np.flatnonzero(np.diff(np.concatenate([[False], loud, [False]]).astype(int)))
+    runs = np.diff(turns)[::2] / 100 if len(turns) else np.zeros(1)
+    facts = [
+        seconds,
+        loud.sum() / 100,
+        *np.quantile(runs, [0.25, 0.5, 0.75]),
+        runs.std(),
+        len(runs),
+    ]
+    return np.log(np.array(facts) + 0.05)
 
 
 def pitch_statistics(sound: Floats) -> Floats:

@@ -106,7 +106,11 @@ class PoseEstimator(Protocol):
 
 @runtime_checkable
 class TextDetector(Protocol):
-    """Finds lines of text in one picture."""
+    """Finds lines of text in one picture.
+
+    One that also has ``glance(image, turn)`` is asked along a video by that: a quicker look, which may
+    see other things on even turns than on odd ones.
+    """
 
     name: str
     device: str

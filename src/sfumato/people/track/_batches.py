@@ -9,11 +9,12 @@ from typing import TypeVar
 
 from sfumato.media import Frame
 
+Mark = TypeVar("Mark")
 Seen = TypeVar("Seen")
 
 
 def looked_at(
-    frames: Iterable[tuple[Frame, bool]], look: Callable[[Frame, bool], Seen], workers: int
+    frames: Iterable[tuple[Frame, Mark]], look: Callable[[Frame, Mark], Seen], workers: int
 ) -> Iterator[tuple[Frame, Seen]]:
     """Every frame with what ``look`` made of it and its mark, by up to ``workers`` threads.
 

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
+import numpy as np
+
 from sfumato.media import Frame
-from sfumato.people._text_line import SURE, TextLine, with_pages
+from sfumato.people._text_line import SURE, TextLine, paint, with_pages
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._protocols import TextDetector
 from sfumato.people.track._batches import looked_at, with_last
@@ -17,10 +19,10 @@ from sfumato.people.track._status import DetectorStatus, Review
 
 # looks for which a line that is not found any more stays covered, and before it was first found
 _HELD, _BACK = 3, 2
-# parts of a line that must be found: all of it not to be held, some to believe in a faint one
-_WHOLE, _PART = 0.8, 0.3
+_WHOLE = 0.9  # part of a line that must be found for it not to be held
 _AS_LARGE = 0.7
 _MARGIN = 0.15  # of a line's height, where its place is not seen but worked out
+_LETTERS = 0.1  # of the picture's height: what is higher is a page
 
 
 @dataclass
@@ -31,10 +33,6 @@ class _Look:
     found: list[TextLine]
     # lines of earlier and later looks that were not found here, and for how many looks they were not
     held: list[tuple[TextLine, int]] = field(default_factory=list)
-
-    @property
-    def lines(self) -> list[TextLine]:
-        return [*self.found, *(line for line, _ in self.held)]
 
 
 class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
@@ -52,6 +50,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         self.status = DetectorStatus(name, detector.device)
         self.review = Review()  # nobody is asked to look at text frame by frame
         self._recent = RecentFrames(self.lookahead + every + 1)
+        self._letters = 0.0  # the greatest height that is taken for that of letters
         self._answers = self._run(frames)
 
     def __iter__(self) -> Self:
@@ -67,6 +66,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             looked_at(self._turns(frames), self._look, self._workers)
         ):
             self._recent.add(index, frame.image)
+            self._letters = _LETTERS * frame.image.shape[0]
             waiting.append(frame)
             self.status.frames += 1
             if found is None:
@@ -76,6 +76,8 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             looks.append(_Look(index, found))
             if len(looks) > 1:
                 self._carry_on(looks[-2], looks[-1])
+            if len(looks) > 2:
+                self._agree(looks[-3], looks[-1])
             if len(looks) > _BACK + 1:
                 yield from self._give(looks, waiting)
         while len(looks) > 1:
@@ -83,23 +85,37 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         if looks and waiting:
             yield waiting.popleft(), tuple(self._settled(looks))
 
-    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, bool]]:
+    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, int | None]]:
+        """The number of the look at each frame, None where there is none; 0 is a thorough one."""
         for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
-            yield frame, index % self._every == 0 or last
+            look, between = divmod(index, self._every)
+            yield frame, 0 if last else None if between else look
 
-    def _look(self, frame: Frame, turn: bool) -> list[TextLine] | None:
-        return with_pages(self._detector.detect(frame.image)) if turn else None
+    def _look(self, frame: Frame, turn: int | None) -> list[TextLine] | None:
+        if turn is None:
+            return None
+        glance = getattr(self._detector, "glance", None)
+        if turn and glance is not None:
+            return with_pages(glance(frame.image, turn))
+        return with_pages(self._detector.detect(frame.image))
+
+    def _agree(self, before: _Look, now: _Look) -> None:
+        """Faint lines that both looks found become sure: of looks that take turns, every second one sees
+        as this one does."""
+        faint = [line for line in before.found if line.score < SURE]
+        there = [self._carried(line, before.index, now.index) for line in faint]
+        now.found = [line.sure() if line.counts(there) else line for line in now.found]
 
     def _carry_on(self, before: _Look, now: _Look) -> None:
         """Faint lines that two looks agree on become sure; what is not found now stays for some looks."""
         carried = [self._carried(line, before.index, now.index) for line in before.found]
         before.found = [
-            line.sure() if _found_again(there, now.found) else line
+            line.sure() if there.counts(now.found) else line
             for line, there in zip(before.found, carried, strict=True)
         ]
         held = [(self._carried(line, before.index, now.index), n) for line, n in before.held]
         now.found = [
-            line.sure() if _found_again(line, [*carried, *(one for one, _ in held)]) else line
+            line.sure() if line.counts([*carried, *(one for one, _ in held)]) else line
             for line in now.found
         ]
         known = [(there, 0) for line, there in zip(before.found, carried) if line.score >= SURE]
@@ -115,7 +131,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         first = looks[0]
         only = self.status.looked_at == 1
         lines = [line for line in first.found if only or line.score >= SURE]
-        lines += [line for line, _ in first.held]
+        lines += [self._with_margin(line, missed) for line, missed in first.held]
         for later in range(1, min(_BACK + 1, len(looks))):
             for line in looks[later].found:
                 if line.score < SURE:
@@ -123,7 +139,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
                 for step in range(later, 0, -1):
                     line = self._carried(line, looks[step].index, looks[step - 1].index)
                 if _share_found(line, lines) < _WHOLE:
-                    lines.append(line)
+                    lines.append(self._with_margin(line, later))
         return lines
 
     def _give(
@@ -146,17 +162,20 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         for line in start:
             match = _same_line(line, end)
             if match is None:
-                lines.append(self._carried(line, begin, begin + step))
+                lines.append(self._with_margin(self._carried(line, begin, begin + step)))
             else:
                 paired.add(match)
-                middle = line.towards(end[match], step / length)
-                lines.append(middle.grown(_MARGIN * middle.sides[0]))
+                lines.append(self._with_margin(line.towards(end[match], step / length)))
         lines += [
-            self._carried(line, begin + length, begin + step)
+            self._with_margin(self._carried(line, begin + length, begin + step))
             for number, line in enumerate(end)
             if number not in paired
         ]
         return lines
+
+    def _with_margin(self, line: TextLine, looks: int = 1) -> TextLine:
+        """Larger by what may have gone wrong since it was seen: by its letters, not by a whole page."""
+        return line.grown(looks * _MARGIN * min(line.sides[0], self._letters))
 
     def _carried(self, line: TextLine, start: int, end: int) -> TextLine:
         """The line of one frame on another: followed from frame to frame, or where it was last."""
@@ -164,8 +183,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         first = box
         for index in range(start, end, direction):
             box = self._recent.carried(box, index, index + direction) or box
-        moved = line.moved(box.x0 - first.x0, box.y0 - first.y0)
-        return moved.grown(_MARGIN * line.sides[0]) if start != end else line
+        return line.moved(box.x0 - first.x0, box.y0 - first.y0)
 
 
 def text_lookahead(every: int, workers: int) -> int:
@@ -179,13 +197,15 @@ def find_text(frames: Iterable[Frame], detector: TextDetector, *, every: int) ->
 
 
 def _share_found(line: TextLine, lines: Iterable[TextLine]) -> float:
-    """Which part of a line others cover, at most (they may cover the same part twice)."""
+    """Which part of a line others cover together."""
     box = line.box
-    return sum(other.box.covers(box) for other in lines)
-
-
-def _found_again(line: TextLine, lines: list[TextLine]) -> bool:
-    return _share_found(line, lines) >= _PART
+    origin = int(box.x0) - 1, int(box.y0) - 1
+    own = np.zeros((int(box.height) + 4, int(box.width) + 4), np.uint8)
+    others = np.zeros_like(own)
+    paint(own, line, origin)
+    for other in lines:
+        paint(others, other, origin)
+    return float((own & others).sum()) / max(float(own.sum()), 1.0)
 
 
 def _same_line(line: TextLine, lines: list[TextLine]) -> int | None:

@@ -182,7 +182,11 @@ class Hiding(Method):
     def _text_again(self, frame: Frame, number: int) -> list[people.TextLine]:
         """Around text that the check found, every frame is looked at."""
         left = self._left_text.get(number, [])
-        return [*left, *people.text_detector().detect(frame.image)] if left else []
+        return [*left, *self._text_detector.detect(frame.image)] if left else []
+
+    @cached_property
+    def _text_detector(self) -> people.TextDetector:
+        return people.text_detector()
 
     def reuse_detections(self, log: DetectionLog) -> None:
         """Cover what another method found in the same recording, instead of searching it again.
@@ -244,7 +248,7 @@ class Hiding(Method):
             self._check_text(source, made, tolerant)
 
     def _check_text(self, source: Path, made: Path, tolerant: bool) -> None:
-        left = list(text_left(source, made, detector=people.text_detector(), tolerant=tolerant))
+        left = list(text_left(source, made, detector=self._text_detector, tolerant=tolerant))
         if self.region.by_hand:
             left = text_inside(self.detection_log.open_places(), left)
         if not left:

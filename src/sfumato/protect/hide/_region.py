@@ -30,7 +30,8 @@ Kind = Literal["faces", "people", "background", "text", "mask"]
 MOST_EVERY = people.LOOKAHEAD
 TEXT_EVERY = 4
 MISSED_TEXT = (
-    "text that the detector missed, such as letters below about eight pixels, or handwriting"
+    "text that the detector missed, such as letters below about eight pixels, handwriting, or a flash of "
+    "fewer than four frames"
 )
 MISSED = "people whom every detector missed in a frame and its neighbours"
 
