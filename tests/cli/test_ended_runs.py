@@ -44,8 +44,8 @@ def endless(tmp_path: Path, source: Path, target: Path) -> subprocess.Popen[str]
     script = tmp_path / "tool.py"
     script.write_text(
         "import os, time\n"
-        "parent = os.getppid()\n"
-        "while os.getppid() == parent:\n"
+        "parent, end = os.getppid(), time.monotonic() + 300\n"
+        "while os.getppid() == parent and time.monotonic() < end:\n"
         "    time.sleep(0.1)\n"
     )
     tool = f"{sys.executable} {script} {{input}} {{output}}"

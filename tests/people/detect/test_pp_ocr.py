@@ -62,7 +62,7 @@ class Drawn(PpOcr):
 def test_what_is_huge_and_faint_is_a_row_of_trees(height: int, score: float, found: int) -> None:
     text_map = np.zeros((384, 640), np.float32)
     text_map[100 : 100 + height, 100:400] = score
-    assert len(Drawn(text_map).glance(np.zeros((384, 640, 3), np.uint8), 0)) == found
+    assert len(Drawn(text_map).detect_in_turn(np.zeros((384, 640, 3), np.uint8), 0)) == found
 
 
 class Distracted(PpOcr):
@@ -84,7 +84,7 @@ def test_what_the_whole_picture_drowns_is_found_in_pieces_without_being_reduced(
     image[20:60, 20:200] = 200
     image[height - 30 : height - 20, width - 90 : width - 30] = 90
     faint = people.Box(width - 90, height - 30, width - 30, height - 20)
-    whole, apart = (Distracted().glance(image, turn) for turn in (0, 1))
+    whole, apart = (Distracted().detect_in_turn(image, turn) for turn in (0, 1))
     assert sum(line.box.covers(faint) for line in whole) == 0
     assert sum(line.box.covers(faint) for line in apart) >= 0.99
     assert sum(line.box.covers(faint) for line in Distracted().detect(image)) >= 0.99

@@ -122,7 +122,7 @@ def test_pieces_that_lie_over_each_other_are_not_the_whole_word() -> None:
 
 
 class TakingTurns(Scripted):
-    """A thorough look at the first and the last frame, and glances in turn between them."""
+    """A thorough look at the first and the last frame, and quicker ones in turn between them."""
 
     def __init__(self) -> None:
         super().__init__(at_rest, set())
@@ -132,7 +132,7 @@ class TakingTurns(Scripted):
         self.turns.append(None)
         return super().detect(image)
 
-    def glance(self, image: Image, turn: int) -> list[TextLine]:
+    def detect_in_turn(self, image: Image, turn: int) -> list[TextLine]:
         found = super().detect(image)
         self.turns.append(turn)
         return found if turn % 2 else []

@@ -61,9 +61,9 @@ class PpOcr:
 
     def detect(self, image: Image) -> list[TextLine]:
         """By both looks, as a whole and in pieces."""
-        return [*self.glance(image, 0), *self.glance(image, 1)]
+        return [*self.detect_in_turn(image, 0), *self.detect_in_turn(image, 1)]
 
-    def glance(self, image: Image, turn: int) -> list[TextLine]:
+    def detect_in_turn(self, image: Image, turn: int) -> list[TextLine]:
         """For half the time: on even turns the whole picture, on odd ones its pieces, not reduced."""
         height, width = image.shape[:2]
         longest = max(height, width)

@@ -108,7 +108,7 @@ class PoseEstimator(Protocol):
 class TextDetector(Protocol):
     """Finds lines of text in one picture.
 
-    One that also has ``glance(image, turn)`` is asked along a video by that: a quicker look, which may
+    One that also has ``detect_in_turn(image, turn)`` is asked along a video by that: a quicker look, which may
     see other things on even turns than on odd ones.
     """
 

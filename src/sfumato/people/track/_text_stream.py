@@ -94,9 +94,9 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
     def _look(self, frame: Frame, turn: int | None) -> list[TextLine] | None:
         if turn is None:
             return None
-        glance = getattr(self._detector, "glance", None)
-        if turn and glance is not None:
-            return with_pages(glance(frame.image, turn))
+        detect_in_turn = getattr(self._detector, "detect_in_turn", None)
+        if turn and detect_in_turn is not None:
+            return with_pages(detect_in_turn(frame.image, turn))
         return with_pages(self._detector.detect(frame.image))
 
     def _agree(self, before: _Look, now: _Look) -> None:
