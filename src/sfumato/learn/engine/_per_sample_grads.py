@@ -1,7 +1,7 @@
 """Per-sample gradients of one forward and one backward pass (the book-keeping route).
 
 While the recorder is active, each torch function that receives a trainable parameter is either one
-that it supports (linear, convolution, norms, embedding, a bare parameter that is added, multiplied
+that it supports (linear, convolution, norms, embedding, GRU, a bare parameter that is added, multiplied
 or expanded) or the recorder gives up and the engine takes another route. The model is neither wrapped nor
 renamed: the interception is a ``TorchFunctionMode``, gone when the block ends.
 """
@@ -26,6 +26,7 @@ from sfumato.learn.engine._per_sample_layers import (
     PerSampleLayerNorm,
     PerSampleLinear,
 )
+from sfumato.learn.engine._per_sample_recurrent import gru_layers
 
 
 class UnsupportedLayer(Exception):
@@ -236,6 +237,21 @@ def _embedding(
     return PerSampleEmbedding.apply(input, weight, recorder, padding_idx)  # type: ignore[no-untyped-call, no-any-return]
 
 
+def _gru(recorder: GradientRecorder, func: Any, input: Tensor, hx: Any, weights: Any, *settings: Any) -> Any:  # fmt: skip
+    """``torch.gru``; records lie on the second axis unless the batch is first."""
+    if not isinstance(hx, Tensor) or not isinstance(weights, (list, tuple)) or len(settings) != 6:
+        raise UnsupportedLayer("a recurrent layer with packed sequences")
+    biased, layers, dropout, training, both_ways, batch_first = settings
+    directions, each = 1 + bool(both_ways), 4 if biased else 2
+    if len(weights) != layers * directions * each or recorder.keeps(hx):
+        raise UnsupportedLayer("a recurrent layer with other weights than those of a GRU")
+    x = input.transpose(0, 1) if batch_first else input
+    recorder.whole_records(x.transpose(0, 1))
+    grouped = [tuple(weights[i : i + each]) for i in range(0, len(weights), each)]
+    out, last = gru_layers(x, hx, grouped, directions, dropout if training else 0.0, recorder)
+    return (out.transpose(0, 1) if batch_first else out), last
+
+
 def _broadcast(
     recorder: GradientRecorder, func: Any, first: Any, second: Any, **kwargs: Any
 ) -> Any:
@@ -273,6 +289,7 @@ _KNOWN: dict[Any, Callable[..., Any]] = {
     F.batch_norm: _batch_norm,
     F.embedding: _embedding,
     Tensor.expand: _expand,
+    torch.gru: _gru,
     **dict.fromkeys((F.conv1d, F.conv2d, F.conv3d), _conv),
     **dict.fromkeys(
         (
