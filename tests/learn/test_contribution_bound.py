@@ -83,6 +83,17 @@ class Cells(nn.Module):
         return (h[:, :, 1:] - h[:, :, :-1]).sum(2)
 
 
+class Gates(nn.Module):
+    """A GRU over the frames, there and back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.GRU(WIDTH, 8, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.inner(x)[0] - self.inner(x.flip(1))[0]).sum(1)
+
+
 class Single(nn.Module):
     """One row a record: the tiniest values beside the largest gradients."""
 
@@ -102,6 +113,8 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "token and norm": Token,
     "convolution": lambda: Cells(3, 6),
     "pointwise convolution": lambda: Cells(1, 64),
+    "convolution of few cells": lambda: Cells(3, 24),
+    "gru": Gates,
     "single row": Single,
 }
 ROUTES = (Route.BOOK_KEEPING, Route.FUNC, Route.LOOP)
@@ -166,7 +179,8 @@ def test_no_record_adds_more_than_the_clip_norm(name: str, route: Route, clip_no
     rest, _ = clipped_gradient(model, linear_loss, (others, labels), clip_norm, speed=speed)
     choice = route_of(model)
     assert choice is not None
-    assert choice.route is route, choice.reason
+    # vmap cannot trace a GRU
+    assert choice.route is (Route.LOOP if (name, route) == ("gru", Route.FUNC) else route)
 
     def moved(attempt: Attempt) -> float:
         x, y = attempt.record()
@@ -204,7 +218,7 @@ def cancelling(rng: np.random.Generator, rows: int, wide: int, tall: int) -> tup
 
 
 @pytest.mark.parametrize(
-    ("rows", "wide", "tall"), [(2, 40, 30), (9, 24, 64), (31, 200, 70), (1, 9, 7)]
+    ("rows", "wide", "tall"), [(2, 40, 30), (9, 24, 64), (31, 200, 70), (64, 200, 190), (1, 9, 7)]
 )
 @pytest.mark.parametrize("clip_norm", [1e-6, 1.0])
 def test_what_is_added_is_the_clipped_gradient(
@@ -224,8 +238,14 @@ def test_what_is_added_is_the_clipped_gradient(
 
 def test_the_bound_on_rounding_holds() -> None:
     """Squared norms by Gram matrices are off by less than what is charged for them."""
-    rng = np.random.default_rng(3)
-    for rows, wide, tall in [(2, 64, 300), (30, 700, 65), (8, 1500, 1500)]:
+    rng, bounded = np.random.default_rng(3), 0
+    for rows, wide, tall in [
+        (2, 64, 300),
+        (30, 700, 65),
+        (64, 300, 90),
+        (192, 70, 70),
+        (8, 1500, 1500),
+    ]:
         for _ in range(10):
             a, g = cancelling(rng, rows, wide, tall)
             large = torch.ones(1, rows, wide) * 0.5  # half a unit in the last place of the first
@@ -234,7 +254,10 @@ def test_the_bound_on_rounding_holds() -> None:
                 use = contributions.Product(left, g)
                 whole = torch.bmm(g.double().transpose(1, 2), left.double())
                 off = use.squared_norms().double() - whole.square().sum()
-                assert float(off.abs()) <= float(use.slack) + 1e-30
+                # infinite: too large for the short form, which is then not used
+                assert math.isinf(use.slack) or float(off.abs()) <= float(use.slack) + 1e-30
+                bounded += math.isfinite(use.slack)
+    assert bounded > 50
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])

@@ -16,7 +16,12 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from sfumato.learn.engine._contributions import Explicit, Lookup, Product, matrix_gradient
+from sfumato.learn.engine._contributions import (
+    Explicit,
+    Lookup,
+    Unfolded,
+    matrix_gradient,
+)
 
 _aten = torch.ops.aten
 _QUICK_KERNEL = 9  # cells of a depthwise kernel that the grouped form is quick for
@@ -79,22 +84,35 @@ class PerSampleConv(Function):
 
 def _conv_gradients(
     x: Tensor, weight: Tensor, grad: Tensor, settings: Any, recorder: Any
-) -> Explicit | Product:
+) -> Explicit | Unfolded:
     """Per-record gradients of a kernel, in the way that is fastest for its shape."""
-    (stride, padding, dilation, groups), records = settings, recorder.records
+    groups, records = settings[3], recorder.records
     wide, tall, cells = x.shape[1], grad.shape[1], math.prod(grad.shape[2:]) * len(x) // records
-    pointwise = (
-        weight[0, 0].numel() == 1 and {*stride, *dilation, groups} == {1} and not any(padding)
-    )
-    if pointwise and cells * (wide + tall) < wide * tall:
-        a, g = (recorder.rows(t.flatten(2).transpose(1, 2)) for t in (x.detach(), grad))
-        return matrix_gradient(a, g)
+    reads = weight[0].numel()  # what a cell of the output sees
+    if groups == 1 and cells * (reads + tall) < reads * tall:
+        a = recorder.rows(_unfolded(x.detach(), weight, grad, settings))
+        return Unfolded(a, recorder.rows(grad.flatten(2).transpose(1, 2)), wide)
     if weight.dim() == 4 and groups == wide == tall and weight[0].numel() > _QUICK_KERNEL:
         gradients = _depthwise_gradients(x, weight, grad, settings)
     else:
         gradients = _grouped_gradients(x, weight, grad, settings)
     each: Explicit = recorder.each(gradients.reshape(records, -1, *weight.shape).sum(1))
     return each
+
+
+def _unfolded(x: Tensor, weight: Tensor, grad: Tensor, settings: Any) -> Tensor:
+    """(rows, cells of the output, what each of them saw): a convolution as a matrix product."""
+    stride, padding, dilation, _ = settings
+    kernel, extent = weight.shape[2:], grad.shape[2:]
+    around = [0, 0] + [p for p in reversed(padding) for _ in range(2)]
+    x = F.pad(x.movedim(1, -1), around).contiguous()
+    rows, *steps, channels = x.stride()
+    seen = x.as_strided(
+        (len(x), *extent, *kernel, x.shape[-1]),
+        (rows, *(a * b for a, b in zip(steps, stride)),
+         *(a * b for a, b in zip(steps, dilation)), channels),
+    )  # fmt: skip
+    return seen.reshape(len(x), math.prod(extent), -1)
 
 
 def _grouped_gradients(x: Tensor, weight: Tensor, grad: Tensor, settings: Any) -> Tensor:
@@ -192,9 +210,13 @@ class PerSampleGroupNorm(Function):
         rows, channels = x.shape[:2]
         grad = grad.contiguous()
         if recorder.keeps(weight):
-            grouped = x.reshape(rows, groups, -1)
-            unit = ((grouped - mean[..., None]) * rstd[..., None]).reshape(rows, channels, -1)
-            recorder.add(weight, _per_channel(unit * grad.reshape(rows, channels, -1), recorder))
+            # sum g (x - mean) rstd, as torch's own backward pass takes it: without copies of x
+            moved, plain = (
+                each.reshape(rows, channels, -1).sum(2).view(rows, groups, -1)
+                for each in (x * grad, grad)
+            )
+            unit = (moved - mean[..., None] * plain) * rstd[..., None]
+            recorder.add(weight, _per_channel(unit.reshape(rows, channels), recorder))
         if recorder.keeps(bias):
             recorder.add(bias, _per_channel(grad.reshape(rows, channels, -1), recorder))
         if not ctx.needs_input_grad[0]:
