@@ -168,13 +168,23 @@ def worst_of(evaluate: Callable[[Attempt], float], seed: int, tries: int) -> flo
     return worst
 
 
+MIXED = Speed(mixed_precision=True)
+
+
 @pytest.mark.parametrize(
-    ("route", "clip_norm"), [*((route, 1e-9) for route in ROUTES), (Route.BOOK_KEEPING, 1.0)]
+    ("speed", "clip_norm"),
+    [
+        *((Speed(route=route), 1e-9) for route in ROUTES),
+        (Speed(route=Route.BOOK_KEEPING), 1.0),
+        (MIXED, 1e-9),
+        (MIXED, 1.0),
+    ],
+    ids=lambda value: "mixed" if value == MIXED else getattr(value, "route", value),
 )
 @pytest.mark.parametrize("name", MODELS)
-def test_no_record_adds_more_than_the_clip_norm(name: str, route: Route, clip_norm: float) -> None:
+def test_no_record_adds_more_than_the_clip_norm(name: str, speed: Speed, clip_norm: float) -> None:
     torch.manual_seed(0)
-    model, speed = MODELS[name](), Speed(route=route)
+    model, route = MODELS[name](), speed.route
     others, labels = torch.randn(3, FRAMES, WIDTH), torch.tensor([1.0, -1.0, 0.1])
     rest, _ = clipped_gradient(model, linear_loss, (others, labels), clip_norm, speed=speed)
     choice = route_of(model)
@@ -329,13 +339,13 @@ def test_records_that_overflow_add_nothing_whatever_dropout_draws(
     assert 0 < bad < 40, "dropout must decide which record overflows"
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("speed", [*(Speed(route=route) for route in ROUTES), MIXED])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e25])
-def test_bad_records_leave_the_sum_of_the_others_alone(route: Route, value: float) -> None:
+def test_bad_records_leave_the_sum_of_the_others_alone(speed: Speed, value: float) -> None:
     """Every kind of layer, every kind of bad value: the sum is that of the good records."""
     for make in MODELS.values():
         torch.manual_seed(1)
-        model, speed = make(), Speed(route=route)
+        model = make()
         x, y = torch.randn(5, FRAMES, WIDTH), torch.tensor([1.0, -1.0, 2.0, 0.5, 1.0])
         good = [0, 2, 3]
         expected, lengths = clipped_gradient(

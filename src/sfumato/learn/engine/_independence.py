@@ -11,7 +11,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -255,20 +256,24 @@ def check_batch(
     clip_norm: float,
     parameters: dict[str, nn.Parameter],
     route: Callable[..., Summed],
+    alone: Callable[..., Summed] = by_loop,
 ) -> bool:
     """Stop if a record of a real batch, chosen at random, has a say in what others contribute.
 
     False if it has by rounding alone: values so extreme that a batch of another size, and so
-    another kernel, gives another gradient. Then the disagreement is gone in double precision, with
+    another kernel, gives another gradient. ``alone`` is how one record by itself is taken. Then the disagreement is gone in double precision, with
     the extremes cut down to what those digits hold. A strange record stops no training.
     """
-    one = _OneOfMany(model, loss, clip_norm, parameters, route, secrets.randbelow(rows.records))
+    one = _OneOfMany(
+        model, loss, clip_norm, parameters, route, alone, secrets.randbelow(rows.records)
+    )
     with unwritten(model), torch.random.fork_rng(devices=[]):
         if one.is_its_own(rows):
             return True
         try:
             with _double_precision(model):
-                mixed = not one.is_its_own(_precise(rows))
+                precise = replace(one, route=_full_precision(route), alone=by_loop)
+                mixed = not precise.is_its_own(_precise(rows))
         except RuntimeError:  # it cannot be run so: no excuse
             mixed = True
     if mixed:
@@ -289,6 +294,7 @@ class _OneOfMany:
     clip_norm: float
     parameters: dict[str, nn.Parameter]
     route: Callable[..., Summed]
+    alone: Callable[..., Summed]
     chosen: int
 
     def is_its_own(self, rows: Rows) -> bool:
@@ -324,9 +330,13 @@ class _OneOfMany:
         rest = torch.tensor(others, device=rows.weights.device)
         without, _ = self._sum(rows.pick(rest))[0]
         single = rows.some(self.chosen, self.chosen + 1)
-        own, _ = by_loop(self.model, self.loss, single, self.clip_norm, self.parameters)
+        own, _ = self.alone(self.model, self.loss, single, self.clip_norm, self.parameters)
         off = flatten(sums) - flatten(without) - flatten(own)
         return bool(off.norm() <= _ROUNDING * self.clip_norm)
+
+
+def _full_precision(route: Callable[..., Summed]) -> Callable[..., Summed]:
+    return route.func if isinstance(route, partial) else route
 
 
 def _precise(rows: Rows) -> Rows:

@@ -46,9 +46,11 @@ class GradientRecorder(TorchFunctionMode):
         parameters: Mapping[str, nn.Parameter],
         records: int,
         persons: Grouped | None = None,
+        mixed: bool = False,
     ) -> None:
+        """``mixed``: passes are in bfloat16, and what is recorded is float32 like the parameters."""
         super().__init__()
-        self.records, self._persons = records, persons
+        self.records, self._persons, self._mixed = records, persons, mixed
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._uses: dict[str, list[Contribution]] = {name: [] for name in parameters}
         self._copies: list[tuple[str, Tensor, tuple[int, ...]]] = []
@@ -65,11 +67,18 @@ class GradientRecorder(TorchFunctionMode):
 
     def rows(self, tensor: Tensor) -> Tensor:
         """(B, rows, last axis): everything of a record, or of a person, side by side."""
-        each = tensor.reshape(self.records, -1, tensor.shape[-1])
+        each = self.full(tensor).reshape(self.records, -1, tensor.shape[-1])
         return each if self._persons is None else self._persons.side_by_side(each)
+
+    def full(self, tensor: Tensor) -> Tensor:
+        """As it is, or in float32 where passes are in less: rounded no further from here on."""
+        if not self._mixed or not tensor.is_floating_point():
+            return tensor
+        return tensor.float()
 
     def each(self, grads: Tensor) -> Explicit:
         """Gradients of single records, summed over each person's."""
+        grads = self.full(grads)
         return Explicit(grads if self._persons is None else self._persons.add_up(grads))
 
     # -- called by the engine --------------------------------------------------------------------
@@ -185,6 +194,7 @@ def _layer_norm(
     if input.dim() <= len(normalized_shape):
         raise UnsupportedLayer("a layer norm over the records' axis")
     recorder.whole_records(input)
+    input = recorder.full(input)
     return PerSampleLayerNorm.apply(input, weight, bias, recorder, list(normalized_shape), eps)  # type: ignore[no-untyped-call, no-any-return]
 
 
@@ -198,6 +208,7 @@ def _group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     recorder.whole_records(input)
+    input = recorder.full(input)
     return PerSampleGroupNorm.apply(input, weight, bias, recorder, num_groups, eps)  # type: ignore[no-untyped-call, no-any-return]
 
 
@@ -216,6 +227,7 @@ def _batch_norm(
     if training or running_mean is None or running_var is None:
         raise UnsupportedLayer("a batch norm that is not frozen")
     recorder.whole_records(input)
+    input = recorder.full(input)
     scale = torch.rsqrt(running_var + eps)
     return PerSampleFrozenNorm.apply(input, weight, bias, recorder, running_mean, scale)  # type: ignore[no-untyped-call, no-any-return]
 
@@ -248,7 +260,10 @@ def _gru(recorder: GradientRecorder, func: Any, input: Tensor, hx: Any, weights:
     x = input.transpose(0, 1) if batch_first else input
     recorder.whole_records(x.transpose(0, 1))
     grouped = [tuple(weights[i : i + each]) for i in range(0, len(weights), each)]
-    out, last = gru_layers(x, hx, grouped, directions, dropout if training else 0.0, recorder)
+    dropout = dropout if training else 0.0
+    with torch.autocast(x.device.type, enabled=False):
+        x, hx = recorder.full(x), recorder.full(hx)
+        out, last = gru_layers(x, hx, grouped, directions, dropout, recorder)
     return (out.transpose(0, 1) if batch_first else out), last
 
 

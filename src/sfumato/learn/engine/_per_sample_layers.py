@@ -39,7 +39,7 @@ class PerSampleLinear(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         (x,), weight = ctx.saved_tensors, ctx.weight
         grad = grad.contiguous()  # once, for both products below
-        gx = grad @ weight if ctx.needs_input_grad[0] else None
+        gx = (grad @ weight.to(grad.dtype)).to(x.dtype) if ctx.needs_input_grad[0] else None
         g = ctx.recorder.rows(grad)
         if ctx.recorder.keeps(ctx.bias):
             ctx.recorder.add(ctx.bias, Explicit(g.sum(1)))
@@ -64,21 +64,24 @@ class PerSampleConv(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         (x,), weight = ctx.saved_tensors, ctx.weight
         recorder, (stride, padding, dilation, groups) = ctx.recorder, ctx.settings
+        gx, none, coarse = None, [0] * len(stride), grad
+        grad = recorder.full(grad)
         if recorder.keeps(weight):
-            recorder.add(weight, _conv_gradients(x, weight, grad, ctx.settings, recorder))
+            recorder.add(
+                weight, _conv_gradients(recorder.full(x), weight, grad, ctx.settings, recorder)
+            )
         if recorder.keeps(ctx.bias):
             summed = grad.flatten(2).sum(2)
             recorder.add(
                 ctx.bias,
                 recorder.each(summed.reshape(recorder.records, -1, summed.shape[1]).sum(1)),
             )
-        if not ctx.needs_input_grad[0]:
-            return None, None, None, None, None
-        none = [0] * len(stride)
-        gx = _aten.convolution_backward(
-            grad, x, weight, None, stride, padding, dilation, False, none, groups,
-            [True, False, False],
-        )[0]  # fmt: skip
+        if ctx.needs_input_grad[0]:
+            kind = coarse.dtype
+            gx = _aten.convolution_backward(
+                coarse, x.to(kind), weight.to(kind), None, stride, padding, dilation, False, none,
+                groups, [True, False, False],
+            )[0].to(x.dtype)  # fmt: skip
         return gx, None, None, None, None
 
 

@@ -94,7 +94,7 @@ class StepEngine:
         self._coming: Indices | None = None
         self._taken = self._next_check = self._largest_checked = 0
         check_layers(model)
-        check_precision(trainable(model))
+        check_precision(trainable(model), speed.mixed_precision)
 
     def take(self) -> Released:
         """The next step's gradient. The model's parameters are not moved, not even by the model."""
