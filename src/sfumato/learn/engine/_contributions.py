@@ -122,7 +122,8 @@ class Unfolded(Product):
         out.copy_(self._ordered(found.view(1, self.g.shape[2], -1)).view(-1))
 
     def _ordered(self, grads: Tensor) -> Tensor:
-        return grads.unflatten(2, (-1, self.channels)).transpose(2, 3).flatten(2)
+        count, tall, _ = grads.shape
+        return grads.view(count, tall, -1, self.channels).transpose(2, 3).flatten(2)
 
 
 @dataclass

@@ -60,6 +60,13 @@ class Speed:
     keep_cache: bool = False
     mixed_precision: bool = False
 
+    @property
+    def precision(self) -> str:
+        """What a card says about the numbers of a training."""
+        if not self.mixed_precision:
+            return "float32"
+        return "passes in bfloat16 unless their rounding mixes records; norms, clipping, sums and noise in float32"
+
     def __post_init__(self) -> None:
         try:
             object.__setattr__(self, "route", Route(self.route))
