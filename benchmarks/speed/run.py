@@ -125,7 +125,16 @@ def _steps(rounds: int) -> dict[str, Any]:
     return answer
 
 
-def race(contenders: list[Contender], rounds: int) -> None:
+def reference(rounds: int) -> dict[str, Any]:
+    """One race on the reference model, in the form of ``others``."""
+    found = _steps(rounds)
+    taken = {row["name"]: row["milliseconds"] for row in found["steps"]}
+    private = next(row["ratio"] for row in found["steps"] if row["name"] == "DP-SGD")
+    faster = {key: found[key] for key in ("faster_than_opacus",) if key in found}
+    return {"milliseconds": taken, "ratio": private, "route": found["route"], **faster}
+
+
+def race(contenders: list[Contender], rounds: int, steps: int = _STEPS_A_TURN) -> None:
     """Interleaved rounds of a few steps each; the best step of each contender counts.
 
     A contender's first step in its turn finds the memory as another one left it, which no training
@@ -135,7 +144,7 @@ def race(contenders: list[Contender], rounds: int) -> None:
         contender.step()
     for _ in range(rounds):
         for contender in contenders:
-            for _ in range(_STEPS_A_TURN):
+            for _ in range(steps):
                 start = time.perf_counter()
                 contender.step()
                 contender.best = min(contender.best, time.perf_counter() - start)

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from sfumato.privacy import Randomness
 
-# Pairs of values made at a time: all that is between stays in the cache, and torch does not share out
-# work of this size, so that the thread takes no more than one core from the pass beside it.
-_PAIRS = 1 << 15
+# Pairs of values made at a time: few calls, and all that is between stays in the cache.
+_PAIRS = 1 << 18
 
 
 class GaussianNoise:
