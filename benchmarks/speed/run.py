@@ -151,7 +151,7 @@ def race(contenders: list[Contender], rounds: int, steps: int = _STEPS_A_TURN) -
 
 
 def _plain_step(model: nn.Module, x: Tensor, y: Tensor) -> None:
-    parameters = list(model.parameters())
+    parameters = [p for p in model.parameters() if p.requires_grad]
     gradients = torch.autograd.grad(cross_entropy(model(x), y).mean(), parameters)
     with torch.no_grad():
         for parameter, gradient in zip(parameters, gradients):
