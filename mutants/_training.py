@@ -955,4 +955,59 @@ MUTANTS = (
         (Patch("learn/engine/_noise.py", "pairs, dtype=torch.float32)", "pairs)"),),
         (f"{_STEP}::test_noise_has_the_same_digits_whatever_the_default_type",),
     ),
+    Mutant(
+        "721",
+        "ours: the blocks of a Gram matrix above its diagonal are counted once",
+        (
+            Patch(
+                "learn/engine/_contributions.py",
+                "diagonal.add_(block, alpha=2)",
+                "diagonal.add_(block, alpha=1)",
+            ),
+        ),
+        ("tests/learn/test_contribution_bound.py::test_the_bound_on_rounding_holds",),
+    ),
+    Mutant(
+        "722",
+        "ours: under mixed precision norms and sums are in bfloat16 too (R19)",
+        (
+            Patch(
+                "learn/engine/_routes.py",
+                "    with torch.no_grad():\n        contributions = recorder.contributions()",
+                '    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=mixed):\n'
+                "        contributions = recorder.contributions()",
+            ),
+        ),
+        ("tests/learn/test_mixed_precision.py::test_norms_and_sums_see_nothing_but_float32",),
+    ),
+    Mutant(
+        "723",
+        "ours: the noise that was begun first is used at every step",
+        (
+            Patch(
+                "learn/engine/_noise.py",
+                "        return self._thread.submit(self.draw, count)",
+                "        self._first = vars(self).get('_first') or self._thread.submit(self.draw, count)\n"
+                "        return self._first",
+            ),
+        ),
+        (f"{_STEP}::test_noise_of_every_step_is_fresh_and_in_the_streams_order",),
+    ),
+    Mutant(
+        "724",
+        "ours: random numbers that a layer draws on its device are not seen",
+        (
+            Patch(
+                "learn/engine/_random_state.py",
+                "return torch.cat([own, torch.cuda.get_rng_state(device)])",
+                "return own",
+            ),
+            Patch(
+                "learn/engine/_random_state.py",
+                "torch.cuda.set_rng_state(state[own:], device)",
+                "pass",
+            ),
+        ),
+        ("tests/learn/test_devices.py::test_random_numbers_of_the_device_are_watched",),
+    ),
 )

@@ -3,12 +3,15 @@
 ``with FakeCuda():`` makes ``cuda`` a device on a machine without one. Values are computed by the CPU,
 but a tensor is on ``cuda`` only if it was put there, says so (``.device``), and may meet only tensors
 that are there too, as torch has it: indices and single numbers may come from the CPU, ``copy_`` and
-``.to`` cross over, ``.numpy()`` refuses. What autograd computes is followed as well. No kernel of a GPU
+``.to`` cross over, ``.numpy()`` refuses. Random numbers for tensors there come from a generator of its
+own (``torch.cuda.get_rng_state``). What autograd computes is followed as well. No kernel of a GPU
 runs: this shows that nothing is left behind on another device, and nothing about numbers or speed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Self
 
@@ -62,11 +65,38 @@ def _memory(tensor: Tensor) -> int:
     return 0 if storage is None else int(storage._cdata)
 
 
+class _Generator:
+    """The device's random numbers: the CPU's algorithm, a state of its own."""
+
+    def __init__(self) -> None:
+        self._state = torch.Generator().manual_seed(0).get_state()
+
+    def seed(self, seed: int) -> None:
+        self._state = torch.Generator().manual_seed(seed).get_state()
+
+    def get_state(self, device: Any = "cuda") -> Tensor:
+        return self._state.clone()
+
+    def set_state(self, state: Tensor, device: Any = "cuda") -> None:
+        self._state = state.clone()
+
+    @contextmanager
+    def drawn_from(self) -> Iterator[None]:
+        cpu = torch.default_generator.get_state()
+        torch.default_generator.set_state(self._state)
+        try:
+            yield
+        finally:
+            self._state = torch.default_generator.get_state()
+            torch.default_generator.set_state(cpu)
+
+
 class _Operations(TorchDispatchMode):
     def __init__(self, tags: Tags) -> None:
         super().__init__()
         self.tags = tags
         self.seen: dict[str, int] = {"cuda": 0, "cpu": 0}
+        self.generator = _Generator()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -85,7 +115,9 @@ class _Operations(TorchDispatchMode):
         if name in _CROSSING and asked is None and given:
             on = tags.of(given[0])
         before = {_memory(each) for each in given}
-        result = func(*args, **kwargs)
+        draws = torch.Tag.nondeterministic_seeded in func.tags and kwargs.get("generator") is None
+        with self.generator.drawn_from() if on and draws else nullcontext():
+            result = func(*args, **kwargs)
         self.seen["cuda" if on else "cpu"] += 1
         for each in tree.tree_leaves(result):
             if isinstance(each, Tensor) and _memory(each) not in before:
@@ -108,6 +140,15 @@ class FakeCuda(TorchFunctionMode):
 
     def __enter__(self) -> Self:
         self._operations.__enter__()
+        generator = self._operations.generator
+        replaced = {
+            "get_rng_state": generator.get_state,
+            "set_rng_state": generator.set_state,
+            "manual_seed_all": generator.seed,
+        }
+        self._kept = {name: getattr(torch.cuda, name) for name in replaced}
+        for name, function in replaced.items():
+            setattr(torch.cuda, name, function)
         super().__enter__()
         return self
 
@@ -118,6 +159,8 @@ class FakeCuda(TorchFunctionMode):
         trace: TracebackType | None,
     ) -> None:
         super().__exit__(kind, error, trace)
+        for name, function in self._kept.items():
+            setattr(torch.cuda, name, function)
         self._operations.__exit__(kind, error, trace)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -143,12 +186,16 @@ class FakeCuda(TorchFunctionMode):
         if device is not None:
             # a factory: made by the CPU, then put where it was asked for
             kwargs["device"] = CPU
-            made = func(*args, **kwargs)
+            there = device.type == "cuda"
+            with self._operations.generator.drawn_from() if there else nullcontext():
+                made = func(*args, **kwargs)
             for each in tree.tree_leaves(made):
                 if isinstance(each, Tensor):
-                    self.tags.put(each, device.type == "cuda")
+                    self.tags.put(each, there)
             return made
         made = func(*args, **kwargs)
+        if func is torch.as_tensor and isinstance(args[0], Tensor):
+            return made
         if func in (torch.from_numpy, torch.tensor, torch.frombuffer, torch.as_tensor):
             self.tags.put(made, False)
         return made

@@ -21,9 +21,16 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+
+
+def _linux(machine: str, oldest: int) -> list[str]:
+    """Tags by glibc's version, and the older name of one of them, which pip takes for another."""
+    return [f"manylinux2014_{machine}", *(f"manylinux_2_{n}_{machine}" for n in range(oldest, 36))]
+
+
 SYSTEMS = {
-    "Linux x86-64": (("linux", "x86_64"), [f"manylinux_2_{n}_x86_64" for n in range(5, 36)]),
-    "Linux arm64": (("linux", "aarch64"), [f"manylinux_2_{n}_aarch64" for n in range(17, 36)]),
+    "Linux x86-64": (("linux", "x86_64"), _linux("x86_64", 5)),
+    "Linux arm64": (("linux", "aarch64"), _linux("aarch64", 17)),
     "macOS arm64": (("darwin", "arm64"), [f"macosx_{n}_0_arm64" for n in (11, 12, 13, 14, 15)]),
     "Windows x86-64": (("win32", "AMD64"), ["win_amd64"]),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import warnings
 from collections.abc import Callable
@@ -57,18 +58,42 @@ def opacus_steps(
     return {"Opacus, hooks": _quiet(hooks), "Opacus, ghost clipping": _quiet(ghost)}
 
 
-def _quiet(step: Callable[[], object]) -> Callable[[], object]:
-    def silent() -> None:
+def _quiet(step: Callable[..., object]) -> Callable[..., object]:
+    def silent(*batch: Tensor) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            step()
+            step(*batch)
 
     return silent
 
 
+def opacus_modes(
+    model: nn.Module | None, x: Tensor, y: Tensor, noise: float = 1.0, rate: float = 0.01
+) -> dict[str, Callable[..., object]]:
+    """Both modes as ``step(x, y)``, those given by default; none when Opacus is not installed.
+
+    Without a model, the reference model in layers that Opacus knows. A mode that cannot take a model is left
+    out: ghost clipping knows fewer layers than hooks.
+    """
+    if importlib.util.find_spec("opacus") is None:
+        return {}
+    found: dict[str, Callable[..., object]] = {}
+    for name, make in (("Opacus, hooks", _hooks_step), ("Opacus, ghost clipping", _ghost_step)):
+        own = copy.deepcopy(model) if model is not None else _PeerViT(int(y.max()) + 1, x.shape[1:])  # type: ignore[arg-type]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                step = _quiet(make(own, x, y, noise, rate))
+                step()
+            except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError):
+                continue
+        found[name] = step
+    return found
+
+
 def _hooks_step(
     model: nn.Module, x: Tensor, y: Tensor, noise: float, rate: float
-) -> Callable[[], object]:
+) -> Callable[..., object]:
     from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
 
@@ -79,7 +104,7 @@ def _hooks_step(
         expected_batch_size=len(x),
     )  # fmt: skip
 
-    def step() -> None:
+    def step(x: Tensor = x, y: Tensor = y) -> None:
         optimizer.zero_grad()
         nn.functional.cross_entropy(wrapped(x), y).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -89,7 +114,7 @@ def _hooks_step(
 
 def _ghost_step(
     model: nn.Module, x: Tensor, y: Tensor, noise: float, rate: float
-) -> Callable[[], object]:
+) -> Callable[..., object]:
     from opacus.grad_sample import GradSampleModuleFastGradientClipping
     from opacus.optimizers import DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
@@ -98,12 +123,12 @@ def _ghost_step(
         model, max_grad_norm=1.0, use_ghost_clipping=True
     )
     optimizer = DPOptimizerFastGradientClipping(
-        torch.optim.SGD(wrapped.parameters(), lr=rate), noise_multiplier=noise, max_grad_norm=1.0,
+        torch.optim.SGD([p for p in wrapped.parameters() if p.requires_grad], lr=rate), noise_multiplier=noise, max_grad_norm=1.0,
         expected_batch_size=len(x),
     )  # fmt: skip
     criterion: Any = DPLossFastGradientClipping(wrapped, optimizer, nn.CrossEntropyLoss())
 
-    def step() -> None:
+    def step(x: Tensor = x, y: Tensor = y) -> None:
         optimizer.zero_grad()
         criterion(wrapped(x), y).backward()
         optimizer.step()

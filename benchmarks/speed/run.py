@@ -12,7 +12,7 @@ import platform
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,16 @@ def _steps(rounds: int) -> dict[str, Any]:
     return answer
 
 
-def race(contenders: list[Contender], rounds: int) -> None:
+def reference(rounds: int) -> dict[str, Any]:
+    """One race on the reference model, in the form of ``others``."""
+    found = _steps(rounds)
+    taken = {row["name"]: row["milliseconds"] for row in found["steps"]}
+    private = next(row["ratio"] for row in found["steps"] if row["name"] == "DP-SGD")
+    faster = {key: found[key] for key in ("faster_than_opacus",) if key in found}
+    return {"milliseconds": taken, "ratio": private, "route": found["route"], **faster}
+
+
+def race(contenders: list[Contender], rounds: int, steps: int = _STEPS_A_TURN) -> None:
     """Interleaved rounds of a few steps each; the best step of each contender counts.
 
     A contender's first step in its turn finds the memory as another one left it, which no training
@@ -135,14 +144,14 @@ def race(contenders: list[Contender], rounds: int) -> None:
         contender.step()
     for _ in range(rounds):
         for contender in contenders:
-            for _ in range(_STEPS_A_TURN):
+            for _ in range(steps):
                 start = time.perf_counter()
                 contender.step()
                 contender.best = min(contender.best, time.perf_counter() - start)
 
 
 def _plain_step(model: nn.Module, x: Tensor, y: Tensor) -> None:
-    parameters = list(model.parameters())
+    parameters = [p for p in model.parameters() if p.requires_grad]
     gradients = torch.autograd.grad(cross_entropy(model(x), y).mean(), parameters)
     with torch.no_grad():
         for parameter, gradient in zip(parameters, gradients):
@@ -153,20 +162,26 @@ _NOISE_SOURCE = GaussianNoise(Randomness())
 
 
 def _private_step(model: nn.Module, x: Tensor, y: Tensor) -> None:
+    noise = _begin_noise(model)
     sums, _ = clipped_gradient(model, cross_entropy, (x, y), 1.0)
-    _move(model, _noised(sums))
+    _move(model, _noised(sums, noise))
 
 
 def _masked_step(model: nn.Module, x: Tensor, y: Tensor, public: Tensor) -> None:
     """Each view drops the tokens that it does not see."""
+    noise = _begin_noise(model)
     sums, _ = clipped_rows(model, cross_entropy, lay_out(((x, ~public), y), 1), 1.0, Speed())
     shown = mean_gradient(model, cross_entropy, lay_out(((x, public), y), 1), Speed())
-    _move(model, _noised(sums).add_(flatten(shown)))
+    _move(model, _noised(sums, noise).add_(flatten(shown)))
 
 
-def _noised(sums: dict[str, Tensor]) -> Tensor:
-    flat = flatten(sums)
-    return flat.add_(_NOISE_SOURCE.draw(flat.numel()), alpha=NOISE).div_(BATCH)
+def _begin_noise(model: nn.Module) -> Future[Tensor]:
+    """As the engine does: drawn by a thread beside the passes."""
+    return _NOISE_SOURCE.begin(sum(p.numel() for p in trainable(model).values()))
+
+
+def _noised(sums: dict[str, Tensor], noise: Future[Tensor]) -> Tensor:
+    return flatten(sums).add_(noise.result(), alpha=NOISE).div_(BATCH)
 
 
 def _move(model: nn.Module, flat: Tensor) -> None:

@@ -83,6 +83,17 @@ class Cells(nn.Module):
         return (h[:, :, 1:] - h[:, :, :-1]).sum(2)
 
 
+class Gates(nn.Module):
+    """A GRU over the frames, there and back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.GRU(WIDTH, 8, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.inner(x)[0] - self.inner(x.flip(1))[0]).sum(1)
+
+
 class Single(nn.Module):
     """One row a record: the tiniest values beside the largest gradients."""
 
@@ -102,6 +113,8 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "token and norm": Token,
     "convolution": lambda: Cells(3, 6),
     "pointwise convolution": lambda: Cells(1, 64),
+    "convolution of few cells": lambda: Cells(3, 24),
+    "gru": Gates,
     "single row": Single,
 }
 ROUTES = (Route.BOOK_KEEPING, Route.FUNC, Route.LOOP)
@@ -155,18 +168,29 @@ def worst_of(evaluate: Callable[[Attempt], float], seed: int, tries: int) -> flo
     return worst
 
 
+MIXED = Speed(mixed_precision=True)
+
+
 @pytest.mark.parametrize(
-    ("route", "clip_norm"), [*((route, 1e-9) for route in ROUTES), (Route.BOOK_KEEPING, 1.0)]
+    ("speed", "clip_norm"),
+    [
+        *((Speed(route=route), 1e-9) for route in ROUTES),
+        (Speed(route=Route.BOOK_KEEPING), 1.0),
+        (MIXED, 1e-9),
+        (MIXED, 1.0),
+    ],
+    ids=lambda value: "mixed" if value == MIXED else getattr(value, "route", value),
 )
 @pytest.mark.parametrize("name", MODELS)
-def test_no_record_adds_more_than_the_clip_norm(name: str, route: Route, clip_norm: float) -> None:
+def test_no_record_adds_more_than_the_clip_norm(name: str, speed: Speed, clip_norm: float) -> None:
     torch.manual_seed(0)
-    model, speed = MODELS[name](), Speed(route=route)
+    model, route = MODELS[name](), speed.route
     others, labels = torch.randn(3, FRAMES, WIDTH), torch.tensor([1.0, -1.0, 0.1])
     rest, _ = clipped_gradient(model, linear_loss, (others, labels), clip_norm, speed=speed)
     choice = route_of(model)
     assert choice is not None
-    assert choice.route is route, choice.reason
+    # vmap cannot trace a GRU
+    assert choice.route is (Route.LOOP if (name, route) == ("gru", Route.FUNC) else route)
 
     def moved(attempt: Attempt) -> float:
         x, y = attempt.record()
@@ -204,7 +228,7 @@ def cancelling(rng: np.random.Generator, rows: int, wide: int, tall: int) -> tup
 
 
 @pytest.mark.parametrize(
-    ("rows", "wide", "tall"), [(2, 40, 30), (9, 24, 64), (31, 200, 70), (1, 9, 7)]
+    ("rows", "wide", "tall"), [(2, 40, 30), (9, 24, 64), (31, 200, 70), (64, 200, 190), (1, 9, 7)]
 )
 @pytest.mark.parametrize("clip_norm", [1e-6, 1.0])
 def test_what_is_added_is_the_clipped_gradient(
@@ -224,8 +248,14 @@ def test_what_is_added_is_the_clipped_gradient(
 
 def test_the_bound_on_rounding_holds() -> None:
     """Squared norms by Gram matrices are off by less than what is charged for them."""
-    rng = np.random.default_rng(3)
-    for rows, wide, tall in [(2, 64, 300), (30, 700, 65), (8, 1500, 1500)]:
+    rng, bounded = np.random.default_rng(3), 0
+    for rows, wide, tall in [
+        (2, 64, 300),
+        (30, 700, 65),
+        (64, 300, 90),
+        (192, 70, 70),
+        (8, 1500, 1500),
+    ]:
         for _ in range(10):
             a, g = cancelling(rng, rows, wide, tall)
             large = torch.ones(1, rows, wide) * 0.5  # half a unit in the last place of the first
@@ -234,7 +264,10 @@ def test_the_bound_on_rounding_holds() -> None:
                 use = contributions.Product(left, g)
                 whole = torch.bmm(g.double().transpose(1, 2), left.double())
                 off = use.squared_norms().double() - whole.square().sum()
-                assert float(off.abs()) <= float(use.slack) + 1e-30
+                # infinite: too large for the short form, which is then not used
+                assert math.isinf(use.slack) or float(off.abs()) <= float(use.slack) + 1e-30
+                bounded += math.isfinite(use.slack)
+    assert bounded > 50
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])
@@ -306,13 +339,13 @@ def test_records_that_overflow_add_nothing_whatever_dropout_draws(
     assert 0 < bad < 40, "dropout must decide which record overflows"
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("speed", [*(Speed(route=route) for route in ROUTES), MIXED])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e25])
-def test_bad_records_leave_the_sum_of_the_others_alone(route: Route, value: float) -> None:
+def test_bad_records_leave_the_sum_of_the_others_alone(speed: Speed, value: float) -> None:
     """Every kind of layer, every kind of bad value: the sum is that of the good records."""
     for make in MODELS.values():
         torch.manual_seed(1)
-        model, speed = make(), Speed(route=route)
+        model = make()
         x, y = torch.randn(5, FRAMES, WIDTH), torch.tensor([1.0, -1.0, 2.0, 0.5, 1.0])
         good = [0, 2, 3]
         expected, lengths = clipped_gradient(

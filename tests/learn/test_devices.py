@@ -19,8 +19,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from device_check import CUDA, FakeCuda, WrongDeviceError
 from sfumato.data import ArrayRecords
 from sfumato.errors import SfumatoError
-from sfumato.learn import Adam, Plan, Speed, save_model, train
+from sfumato.learn import Adam, Plan, Speed, cross_entropy, save_model, train
 from sfumato.learn._pose import SkeletonFinder
+from sfumato.learn.engine._clipped import lay_out
+from sfumato.learn.engine._independence import _observe
+from sfumato.learn.engine._random_state import random_state, set_random_state
 from sfumato.models import choose_device, decode, device_of
 from sfumato.privacy import Randomness, read_card
 
@@ -176,3 +179,37 @@ def test_a_device_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_RANK", "2")
     with pytest.raises(SfumatoError, match="below 2"):
         choose_device("cuda")
+
+
+class Dropping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(nn.functional.dropout(x, 0.5))  # type: ignore[no-any-return]
+
+
+def test_random_numbers_of_the_device_are_watched() -> None:
+    """A layer that draws there is told from one that does not, and its draws can be repeated."""
+    x, y = torch.randn(6, 4), torch.randint(3, (6,))
+    with FakeCuda():
+        for model, draws in ((Dropping().to(CUDA), True), (nn.Linear(4, 3).to(CUDA), False)):
+            rows = lay_out((x.to(CUDA), y.to(CUDA)), 1)
+            cpu, there = torch.get_rng_state(), random_state(CUDA)
+            seen = [_observe(model, cross_entropy, rows, 7) for _ in range(2)]
+            assert [each.random for each in seen] == [draws, draws]
+            assert torch.equal(seen[0].losses.cpu(), seen[1].losses.cpu()), "the same seed"
+            # outside, nothing was drawn: neither here nor there
+            assert torch.equal(random_state(CUDA), there)
+            assert torch.equal(torch.get_rng_state(), cpu)
+
+
+def test_a_draw_on_the_device_is_no_draw_on_the_cpu() -> None:
+    with FakeCuda():
+        cpu, there = torch.get_rng_state(), random_state(CUDA)
+        torch.rand(3, device=CUDA)
+        assert torch.equal(torch.get_rng_state(), cpu)
+        assert not torch.equal(random_state(CUDA), there)
+        set_random_state(CUDA, there)
+        assert torch.equal(random_state(CUDA), there)

@@ -77,6 +77,18 @@ def test_a_run_writes_model_card_history_and_settings(config: Path, tmp_path: Pa
     assert all(torch.equal(before[name], after[name]) for name in before), "nothing left to spend"
 
 
+@pytest.mark.parametrize("mixed", [False, True])
+def test_plan_and_card_say_in_which_precision(config: Path, tmp_path: Path, mixed: bool) -> None:
+    change = f"speed.mixed_precision={mixed}".lower()
+    shown = _run(config, "--dry-run", change)
+    assert shown.exit_code == 0, shown.output
+    assert ("Mixed precision" in shown.output) is mixed
+    assert _run(config, change).exit_code == 0
+    said = read_card(tmp_path / "run" / "model.safetensors").settings["precision"]
+    assert ("bfloat16" in said) is mixed
+    assert "float32" in said
+
+
 def test_a_dry_run_opens_no_recording(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("a recording was opened")

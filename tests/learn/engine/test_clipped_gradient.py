@@ -130,12 +130,26 @@ class TimeFirst(nn.Module):
 
 
 class Recurrent(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, inner: nn.LSTM | nn.GRU) -> None:
         super().__init__()
-        self.inner, self.head = nn.GRU(6, 4, batch_first=True), nn.Linear(4, 3)
+        self.inner, self.head = inner, nn.Linear(4, 3)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.inner(x)[0][:, -1])
+
+
+class BothWays(nn.Module):
+    """Two layers in both directions, time first, started from the records; the last states count too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.GRU(6, 4, num_layers=2, bidirectional=True, bias=False)
+        self.start, self.head = nn.Linear(6, 4), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        start = self.start(x[:, 0]).expand(4, -1, -1)
+        out, last = self.inner(x.transpose(0, 1), start.contiguous())
+        return self.head(out.square().mean(0)) + last.sum((0, 2))[:, None]
 
 
 def _frozen_batch_norm() -> nn.Module:
@@ -172,6 +186,26 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], Route]] = {
     "grouped dilated conv2d": (
         lambda: Flat(nn.Conv2d(4, 6, 3, dilation=2, groups=2, padding="same")),
         (4, 7, 7),
+        Route.BOOK_KEEPING,
+    ),
+    "conv1d of few cells": (
+        lambda: Flat(nn.Conv1d(5, 9, 3, stride=2, dilation=2, padding=3)),
+        (5, 7),
+        Route.BOOK_KEEPING,
+    ),
+    "conv2d of few cells": (
+        lambda: Flat(nn.Conv2d(5, 16, (3, 2), (1, 2), (1, 0), bias=False)),
+        (5, 3, 4),
+        Route.BOOK_KEEPING,
+    ),
+    "conv3d of few cells": (
+        lambda: Flat(nn.Conv3d(4, 9, 3, padding=1)),
+        (4, 2, 2, 2),
+        Route.BOOK_KEEPING,
+    ),
+    "linear over tokens that halve": (
+        lambda: Flat(nn.Sequential(nn.Linear(300, 160, bias=False), nn.Tanh(), nn.Linear(160, 3))),
+        (96, 300),
         Route.BOOK_KEEPING,
     ),
     "pointwise conv2d of few cells": (
@@ -221,7 +255,9 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], Route]] = {
         (4, 6),
         Route.FUNC,
     ),
-    "recurrent": (Recurrent, (4, 6), Route.LOOP),
+    "gru": (lambda: Recurrent(nn.GRU(6, 4, batch_first=True)), (5, 6), Route.BOOK_KEEPING),
+    "gru of two layers, both ways": (BothWays, (5, 6), Route.BOOK_KEEPING),
+    "lstm": (lambda: Recurrent(nn.LSTM(6, 4, batch_first=True)), (5, 6), Route.LOOP),
     "video transformer": (
         lambda: VideoViT(3, clip=(3, 4, 16, 16), tubelet=(2, 8, 8), width=12, depth=2, heads=2),
         (3, 4, 16, 16),
@@ -246,7 +282,10 @@ def test_sum_and_norms_equal_a_loop_over_records(case: str, loss: Any) -> None:
     assert all(p.grad is None for p in model.parameters())
 
 
-@pytest.mark.parametrize("case", ["pointwise conv2d of few cells", "wide depthwise conv2d"])
+@pytest.mark.parametrize(
+    "case",
+    ["pointwise conv2d of few cells", "conv2d of few cells", "wide depthwise conv2d"],
+)
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_convolutions_of_several_clips_equal_the_loop(case: str, layout: Any, loss: Any) -> None:
     torch.manual_seed(5)

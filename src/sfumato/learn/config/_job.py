@@ -248,6 +248,7 @@ def write_run(job: Job, run: Run, seconds: float, more: Mapping[str, Any]) -> Pa
         method=config.method,
         done=f"A {config.model.title} model was trained with {plan.mechanism}. {job.start.sentence}".strip(),
         settings={
+            "precision": speed_of(job.config).precision,
             "trainable": config.model.trainable, "optimizer": config.training.optimizer,
             "private_loss": config.private_loss,
             **({} if config.pose is None else {"record": job.record}),
@@ -267,6 +268,7 @@ def describe(job: Job) -> dict[str, Any]:
         "relation": plan.relation.value, "steps": plan.steps, "batch": plan.batch,
         "records": plan.records, "sampling_rate": plan.sampling_rate, "chosen": list(job.chosen),
         "noise_multiplier": plan.noise_multiplier, "promise": job.promise.to_json(),
+        "precision": speed_of(config).precision,
     }  # fmt: skip
     model = build_model(config, _classes_of(config), here=True)
     size = min(plan.batch, 8)
@@ -308,6 +310,8 @@ def format_plan(job: Job, said: dict[str, Any]) -> list[str]:
         f"about {said['expected_seconds']:.0f} s and {said.get('expected_megabytes', 0):.0f} MB "
         "for a micro-batch."
     )
+    if job.config.speed.mixed_precision:
+        lines.append(f"Mixed precision: {said['precision']}.")
     return lines
 
 

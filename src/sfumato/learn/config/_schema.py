@@ -147,6 +147,7 @@ class SpeedConfig(Settings):
     trunk_cache: bool = True
     read_ahead: Annotated[int, Field(ge=0, le=64)] = 2
     keep_cache: bool = False
+    mixed_precision: bool = False
 
 
 class TuneConfig(Settings):

@@ -13,7 +13,7 @@ from torch.utils import _pytree as tree
 from sfumato.learn.engine._independence import check_batch
 from sfumato.learn.engine._per_sample_grads import UnsupportedLayer
 from sfumato.learn.engine._probe import RouteChoice, choose, take_the_loop
-from sfumato.learn.engine._routes import ROUTES, Loss, Rows, Sums, by_loop
+from sfumato.learn.engine._routes import Loss, Rows, Sums, by_loop, route_for
 from sfumato.learn.engine._speed import Route, Speed
 from sfumato.learn.engine._validate import (
     LARGEST_CLIP_NORM,
@@ -73,7 +73,7 @@ def clipped_rows(
 ) -> tuple[Sums, Tensor]:
     """``clipped_gradient`` for records that are already laid out."""
     parameters = trainable(model)
-    check_precision(parameters)
+    check_precision(parameters, speed.mixed_precision)
     if rows.records == 0:
         return {name: torch.zeros_like(p) for name, p in parameters.items()}, torch.zeros(0)
     sums: Sums = {}
@@ -83,7 +83,8 @@ def clipped_rows(
     for start in range(0, rows.records, size):
         piece = rows.some(start, min(start + size, rows.records))
         try:
-            found, lengths = ROUTES[choice.route](model, loss, piece, clip_norm, parameters)
+            route = route_for(choice.route, speed.mixed_precision)
+            found, lengths = route(model, loss, piece, clip_norm, parameters)
         except UnsupportedLayer as why:  # it computes otherwise than when it was looked at
             choice = take_the_loop(model, loss, rows, parameters, speed.route, str(why))
             found, lengths = by_loop(model, loss, piece, clip_norm, parameters)
@@ -107,7 +108,9 @@ def check_rows(model: nn.Module, loss: Loss, rows: Rows, clip_norm: float, speed
     start = secrets.randbelow(rows.records - size + 1)
     piece = rows.some(start, start + size)
     try:
-        if check_batch(model, loss, piece, clip_norm, parameters, ROUTES[choice.route]):
+        route = route_for(choice.route, speed.mixed_precision)
+        alone = route if speed.mixed_precision else by_loop
+        if check_batch(model, loss, piece, clip_norm, parameters, route, alone):
             return True
         why = "rounding in a batch depends on its size"
     except UnsupportedLayer as reason:

@@ -19,6 +19,8 @@ from torch import Tensor
 
 # Features that a Gram product adds up at a time: short sums round less.
 _PIECE = 256
+# Rows of the smallest block of a Gram matrix: it is symmetric, so blocks below the diagonal are not made.
+_BLOCK = 32
 # Additions that a value goes through in torch's tree of partial sums, at most.
 _TREE = 256
 # A record may use the short forms if their rounding is below this share of max(C, norm), squared.
@@ -51,10 +53,14 @@ class Product:
             self.slack = torch.where(safe, 0.0, math.inf).to(self.g.dtype)
             self._squares = (lengths[0] * lengths[1]).to(self.g.dtype)
         else:
-            gram_a, gram_g = _gram(self.a), _gram(self.g)
-            spread = (_traces(gram_a) + _underflow(self.a)) * (_traces(gram_g) + _underflow(self.g))
-            self.slack = spread.mul_(self._share())
-            self._squares = gram_a.mul_(gram_g).sum((1, 2)).clamp_min_(0)
+            records, grams = len(self.a), [_gram(self.a), _gram(self.g)]
+            a, g = (_traces(gram[0], records) + _underflow(rows)
+                    for gram, rows in zip(grams, (self.a, self.g)))  # fmt: skip
+            self.slack = (a * g).mul_(self._share())
+            diagonal, *above = (x.mul_(y).reshape(records, -1).sum(1) for x, y in zip(*grams))
+            for block in above:
+                diagonal.add_(block, alpha=2)  # above and below the diagonal
+            self._squares = diagonal.clamp_min_(0)
 
     def _share(self) -> float:
         """Rounding of a squared norm, and of the record's part of a weighted sum, over |a|^2 |g|^2.
@@ -63,7 +69,7 @@ class Product:
         3.1), and sum_ts |a_t| |a_s| |g_t| |g_s| <= |a|^2 |g|^2.
         """
         unit = _roundoff(self.a)
-        terms = min(_TREE, self.a.shape[1] ** 2)
+        terms = min(_TREE, self.a.shape[1] ** 2) + len(_blocks(self.a))
         for width in (self.a.shape[2], self.g.shape[2]):
             terms += min(width, _PIECE) + -(-width // _PIECE)
         return terms * unit + _sum_share(self.a.shape[1], unit)
@@ -93,6 +99,31 @@ class Product:
             g = g * weights[:, None, None]
         product = out.view(g.shape[2], a.shape[2])
         torch.mm(g.reshape(-1, g.shape[2]).t(), a.reshape(-1, a.shape[2]), out=product)
+
+
+@dataclass
+class Unfolded(Product):
+    """A convolution as a product: ``a`` is what each cell saw, channels last.
+
+    Columns of ``a`` are (cell of the kernel, channel), those of a kernel (channel, cell).
+    """
+
+    channels: int
+
+    def explicit(self) -> Tensor:
+        return self._ordered(super().explicit())
+
+    def formed(self, chosen: Tensor) -> Tensor:
+        return self._ordered(super().formed(chosen))
+
+    def weighted_sum(self, weights: Tensor, out: Tensor, kept: Tensor | None) -> None:
+        found = torch.empty_like(out)
+        super().weighted_sum(weights, found, kept)
+        out.copy_(self._ordered(found.view(1, self.g.shape[2], -1)).view(-1))
+
+    def _ordered(self, grads: Tensor) -> Tensor:
+        count, tall, _ = grads.shape
+        return grads.view(count, tall, -1, self.channels).transpose(2, 3).flatten(2)
 
 
 @dataclass
@@ -172,7 +203,7 @@ def merged(uses: Sequence[Contribution]) -> Contribution:
     """One contribution for a parameter that was used several times: the gradients add up."""
     if len(uses) == 1:
         return uses[0]
-    products = [use for use in uses if isinstance(use, Product)]
+    products = [use for use in uses if type(use) is Product]
     if len(products) == len(uses):
         return matrix_gradient(
             torch.cat([use.a for use in products], 1), torch.cat([use.g for use in products], 1)
@@ -290,17 +321,32 @@ def _rows_kept(rows: Tensor, weights: Tensor, kept: Tensor | None) -> tuple[Tens
     return rows[kept].t(), weights[kept]
 
 
-def _gram(rows: Tensor) -> Tensor:
-    """(B, T, T) products of rows, a few features at a time."""
-    first, *others = torch.split(rows, _PIECE, 2)
-    total = torch.bmm(first, first.transpose(1, 2))
-    for piece in others:
-        total.baddbmm_(piece, piece.transpose(1, 2))
-    return total
+def _gram(rows: Tensor) -> list[Tensor]:
+    """Products of rows with rows, a few features at a time: blocks on the diagonal, then above it."""
+    found: list[Tensor] = []
+    for piece in torch.split(rows, _PIECE, 2):
+        blocks = [(left, right.transpose(1, 2)) for left, right in _blocks(piece)]
+        if not found:
+            found = [torch.bmm(*block) for block in blocks]
+            continue
+        for total, block in zip(found, blocks):
+            total.baddbmm_(*block)
+    return found
 
 
-def _traces(gram: Tensor) -> Tensor:
-    return gram.diagonal(dim1=1, dim2=2).sum(1)
+def _blocks(rows: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """(B, T, n) halved again and again: blocks with themselves, and at each halving one half with the other."""
+    size, above = rows.shape[1], []
+    while size % 2 == 0 and size >= 2 * _BLOCK:
+        size //= 2
+        halves = rows.reshape(-1, 2, size, rows.shape[2])
+        above.append((halves[:, 0], halves[:, 1]))
+    own = rows.reshape(-1, size, rows.shape[2])
+    return [(own, own), *above]
+
+
+def _traces(diagonal: Tensor, records: int) -> Tensor:
+    return diagonal.diagonal(dim1=1, dim2=2).reshape(records, -1).sum(1)
 
 
 def _underflow(rows: Tensor) -> float:

@@ -11,13 +11,19 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as tree
 
 from sfumato.learn.engine._noise import flatten
+from sfumato.learn.engine._random_state import (
+    forked_random_state,
+    random_state,
+    set_random_state,
+)
 from sfumato.learn.engine._routes import Loss, Rows, Sums, by_loop, forward
 from sfumato.learn.engine._unwritten import unwritten
 from sfumato.learn.engine._validate import (
@@ -75,11 +81,13 @@ class _Seen:
 
 
 def _observe(model: nn.Module, loss: Loss, rows: Rows, seed: int) -> _Seen:
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        before = torch.manual_seed(seed).get_state()
+    device = rows.weights.device
+    with torch.no_grad(), forked_random_state(device):
+        torch.manual_seed(seed)
+        before = random_state(device)
         output = forward(model, rows.x)
         losses = check_losses(loss(output, rows.y), rows.records * rows.clips)
-        after = torch.get_rng_state()
+        after = random_state(device)
     apart = []
     for part in tree.tree_leaves(output):
         if not isinstance(part, Tensor) or part.dim() == 0 or len(part) % rows.records:
@@ -202,7 +210,7 @@ def _generator() -> torch.Generator:
 def _classes(model: nn.Module, loss: Loss, real: Rows) -> int:
     """How many labels the loss takes, as far as the output tells; 0 where it does not."""
     rows = made_up(real, PROBES)
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with torch.no_grad(), forked_random_state(real.weights.device):
         try:
             output = forward(model, rows.x)
         except RuntimeError as error:
@@ -255,20 +263,24 @@ def check_batch(
     clip_norm: float,
     parameters: dict[str, nn.Parameter],
     route: Callable[..., Summed],
+    alone: Callable[..., Summed] = by_loop,
 ) -> bool:
     """Stop if a record of a real batch, chosen at random, has a say in what others contribute.
 
     False if it has by rounding alone: values so extreme that a batch of another size, and so
-    another kernel, gives another gradient. Then the disagreement is gone in double precision, with
+    another kernel, gives another gradient. ``alone`` is how one record by itself is taken. Then the disagreement is gone in double precision, with
     the extremes cut down to what those digits hold. A strange record stops no training.
     """
-    one = _OneOfMany(model, loss, clip_norm, parameters, route, secrets.randbelow(rows.records))
-    with unwritten(model), torch.random.fork_rng(devices=[]):
+    one = _OneOfMany(
+        model, loss, clip_norm, parameters, route, alone, secrets.randbelow(rows.records)
+    )
+    with unwritten(model), forked_random_state(rows.weights.device):
         if one.is_its_own(rows):
             return True
         try:
             with _double_precision(model):
-                mixed = not one.is_its_own(_precise(rows))
+                precise = replace(one, route=_full_precision(route), alone=by_loop)
+                mixed = not precise.is_its_own(_precise(rows))
         except RuntimeError:  # it cannot be run so: no excuse
             mixed = True
     if mixed:
@@ -289,6 +301,7 @@ class _OneOfMany:
     clip_norm: float
     parameters: dict[str, nn.Parameter]
     route: Callable[..., Summed]
+    alone: Callable[..., Summed]
     chosen: int
 
     def is_its_own(self, rows: Rows) -> bool:
@@ -302,7 +315,7 @@ class _OneOfMany:
             return self._loses_its_own(rows, sums)
         rest = [n for n in range(rows.records) if n != self.chosen]
         others = swapped(rows, others_than(rows, rows), rest)
-        torch.set_rng_state(start)
+        set_random_state(rows.weights.device, start)
         (_, moved), _, other_end = self._sum(others)
         # draws that depend on the other records' shapes cannot be compared
         if torch.equal(end, other_end) and not torch.allclose(
@@ -315,18 +328,23 @@ class _OneOfMany:
 
     def _sum(self, rows: Rows) -> tuple[Summed, Tensor, Tensor]:
         """With the state of the random numbers before and after."""
-        start = torch.get_rng_state()
+        device = rows.weights.device
+        start = random_state(device)
         summed = self.route(self.model, self.loss, rows, self.clip_norm, self.parameters)
-        return summed, start, torch.get_rng_state()
+        return summed, start, random_state(device)
 
     def _loses_its_own(self, rows: Rows, sums: Sums) -> bool:
         others = [n for n in range(rows.records) if n != self.chosen]
         rest = torch.tensor(others, device=rows.weights.device)
         without, _ = self._sum(rows.pick(rest))[0]
         single = rows.some(self.chosen, self.chosen + 1)
-        own, _ = by_loop(self.model, self.loss, single, self.clip_norm, self.parameters)
+        own, _ = self.alone(self.model, self.loss, single, self.clip_norm, self.parameters)
         off = flatten(sums) - flatten(without) - flatten(own)
         return bool(off.norm() <= _ROUNDING * self.clip_norm)
+
+
+def _full_precision(route: Callable[..., Summed]) -> Callable[..., Summed]:
+    return route.func if isinstance(route, partial) else route
 
 
 def _precise(rows: Rows) -> Rows:

@@ -1,7 +1,7 @@
 """Per-sample gradients of one forward and one backward pass (the book-keeping route).
 
 While the recorder is active, each torch function that receives a trainable parameter is either one
-that it supports (linear, convolution, norms, embedding, a bare parameter that is added, multiplied
+that it supports (linear, convolution, norms, embedding, GRU, a bare parameter that is added, multiplied
 or expanded) or the recorder gives up and the engine takes another route. The model is neither wrapped nor
 renamed: the interception is a ``TorchFunctionMode``, gone when the block ends.
 """
@@ -26,6 +26,7 @@ from sfumato.learn.engine._per_sample_layers import (
     PerSampleLayerNorm,
     PerSampleLinear,
 )
+from sfumato.learn.engine._per_sample_recurrent import gru_layers
 
 
 class UnsupportedLayer(Exception):
@@ -45,9 +46,11 @@ class GradientRecorder(TorchFunctionMode):
         parameters: Mapping[str, nn.Parameter],
         records: int,
         persons: Grouped | None = None,
+        mixed: bool = False,
     ) -> None:
+        """``mixed``: passes are in bfloat16, and what is recorded is float32 like the parameters."""
         super().__init__()
-        self.records, self._persons = records, persons
+        self.records, self._persons, self._mixed = records, persons, mixed
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._uses: dict[str, list[Contribution]] = {name: [] for name in parameters}
         self._copies: list[tuple[str, Tensor, tuple[int, ...]]] = []
@@ -64,11 +67,18 @@ class GradientRecorder(TorchFunctionMode):
 
     def rows(self, tensor: Tensor) -> Tensor:
         """(B, rows, last axis): everything of a record, or of a person, side by side."""
-        each = tensor.reshape(self.records, -1, tensor.shape[-1])
+        each = self.full(tensor).reshape(self.records, -1, tensor.shape[-1])
         return each if self._persons is None else self._persons.side_by_side(each)
+
+    def full(self, tensor: Tensor) -> Tensor:
+        """As it is, or in float32 where passes are in less: rounded no further from here on."""
+        if not self._mixed or not tensor.is_floating_point():
+            return tensor
+        return tensor.float()
 
     def each(self, grads: Tensor) -> Explicit:
         """Gradients of single records, summed over each person's."""
+        grads = self.full(grads)
         return Explicit(grads if self._persons is None else self._persons.add_up(grads))
 
     # -- called by the engine --------------------------------------------------------------------
@@ -184,6 +194,7 @@ def _layer_norm(
     if input.dim() <= len(normalized_shape):
         raise UnsupportedLayer("a layer norm over the records' axis")
     recorder.whole_records(input)
+    input = recorder.full(input)
     return PerSampleLayerNorm.apply(input, weight, bias, recorder, list(normalized_shape), eps)  # type: ignore[no-untyped-call, no-any-return]
 
 
@@ -197,6 +208,7 @@ def _group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     recorder.whole_records(input)
+    input = recorder.full(input)
     return PerSampleGroupNorm.apply(input, weight, bias, recorder, num_groups, eps)  # type: ignore[no-untyped-call, no-any-return]
 
 
@@ -215,6 +227,7 @@ def _batch_norm(
     if training or running_mean is None or running_var is None:
         raise UnsupportedLayer("a batch norm that is not frozen")
     recorder.whole_records(input)
+    input = recorder.full(input)
     scale = torch.rsqrt(running_var + eps)
     return PerSampleFrozenNorm.apply(input, weight, bias, recorder, running_mean, scale)  # type: ignore[no-untyped-call, no-any-return]
 
@@ -234,6 +247,24 @@ def _embedding(
         raise UnsupportedLayer("an embedding that renormalises, counts or is sparse")
     recorder.whole_records(input)
     return PerSampleEmbedding.apply(input, weight, recorder, padding_idx)  # type: ignore[no-untyped-call, no-any-return]
+
+
+def _gru(recorder: GradientRecorder, func: Any, input: Tensor, hx: Any, weights: Any, *settings: Any) -> Any:  # fmt: skip
+    """``torch.gru``; records lie on the second axis unless the batch is first."""
+    if not isinstance(hx, Tensor) or not isinstance(weights, (list, tuple)) or len(settings) != 6:
+        raise UnsupportedLayer("a recurrent layer with packed sequences")
+    biased, layers, dropout, training, both_ways, batch_first = settings
+    directions, each = 1 + bool(both_ways), 4 if biased else 2
+    if len(weights) != layers * directions * each or recorder.keeps(hx):
+        raise UnsupportedLayer("a recurrent layer with other weights than those of a GRU")
+    x = input.transpose(0, 1) if batch_first else input
+    recorder.whole_records(x.transpose(0, 1))
+    grouped = [tuple(weights[i : i + each]) for i in range(0, len(weights), each)]
+    dropout = dropout if training else 0.0
+    with torch.autocast(x.device.type, enabled=False):
+        x, hx = recorder.full(x), recorder.full(hx)
+        out, last = gru_layers(x, hx, grouped, directions, dropout, recorder)
+    return (out.transpose(0, 1) if batch_first else out), last
 
 
 def _broadcast(
@@ -273,6 +304,7 @@ _KNOWN: dict[Any, Callable[..., Any]] = {
     F.batch_norm: _batch_norm,
     F.embedding: _embedding,
     Tensor.expand: _expand,
+    torch.gru: _gru,
     **dict.fromkeys((F.conv1d, F.conv2d, F.conv3d), _conv),
     **dict.fromkeys(
         (

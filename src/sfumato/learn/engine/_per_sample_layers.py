@@ -16,7 +16,12 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from sfumato.learn.engine._contributions import Explicit, Lookup, Product, matrix_gradient
+from sfumato.learn.engine._contributions import (
+    Explicit,
+    Lookup,
+    Unfolded,
+    matrix_gradient,
+)
 
 _aten = torch.ops.aten
 _QUICK_KERNEL = 9  # cells of a depthwise kernel that the grouped form is quick for
@@ -34,7 +39,7 @@ class PerSampleLinear(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         (x,), weight = ctx.saved_tensors, ctx.weight
         grad = grad.contiguous()  # once, for both products below
-        gx = grad @ weight if ctx.needs_input_grad[0] else None
+        gx = (grad @ weight.to(grad.dtype)).to(x.dtype) if ctx.needs_input_grad[0] else None
         g = ctx.recorder.rows(grad)
         if ctx.recorder.keeps(ctx.bias):
             ctx.recorder.add(ctx.bias, Explicit(g.sum(1)))
@@ -59,42 +64,58 @@ class PerSampleConv(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         (x,), weight = ctx.saved_tensors, ctx.weight
         recorder, (stride, padding, dilation, groups) = ctx.recorder, ctx.settings
+        gx, none, coarse = None, [0] * len(stride), grad
+        grad = recorder.full(grad)
         if recorder.keeps(weight):
-            recorder.add(weight, _conv_gradients(x, weight, grad, ctx.settings, recorder))
+            recorder.add(
+                weight, _conv_gradients(recorder.full(x), weight, grad, ctx.settings, recorder)
+            )
         if recorder.keeps(ctx.bias):
             summed = grad.flatten(2).sum(2)
             recorder.add(
                 ctx.bias,
                 recorder.each(summed.reshape(recorder.records, -1, summed.shape[1]).sum(1)),
             )
-        if not ctx.needs_input_grad[0]:
-            return None, None, None, None, None
-        none = [0] * len(stride)
-        gx = _aten.convolution_backward(
-            grad, x, weight, None, stride, padding, dilation, False, none, groups,
-            [True, False, False],
-        )[0]  # fmt: skip
+        if ctx.needs_input_grad[0]:
+            kind = coarse.dtype
+            gx = _aten.convolution_backward(
+                coarse, x.to(kind), weight.to(kind), None, stride, padding, dilation, False, none,
+                groups, [True, False, False],
+            )[0].to(x.dtype)  # fmt: skip
         return gx, None, None, None, None
 
 
 def _conv_gradients(
     x: Tensor, weight: Tensor, grad: Tensor, settings: Any, recorder: Any
-) -> Explicit | Product:
+) -> Explicit | Unfolded:
     """Per-record gradients of a kernel, in the way that is fastest for its shape."""
-    (stride, padding, dilation, groups), records = settings, recorder.records
+    groups, records = settings[3], recorder.records
     wide, tall, cells = x.shape[1], grad.shape[1], math.prod(grad.shape[2:]) * len(x) // records
-    pointwise = (
-        weight[0, 0].numel() == 1 and {*stride, *dilation, groups} == {1} and not any(padding)
-    )
-    if pointwise and cells * (wide + tall) < wide * tall:
-        a, g = (recorder.rows(t.flatten(2).transpose(1, 2)) for t in (x.detach(), grad))
-        return matrix_gradient(a, g)
+    reads = weight[0].numel()  # what a cell of the output sees
+    if groups == 1 and cells * (reads + tall) < reads * tall:
+        a = recorder.rows(_unfolded(x.detach(), weight, grad, settings))
+        return Unfolded(a, recorder.rows(grad.flatten(2).transpose(1, 2)), wide)
     if weight.dim() == 4 and groups == wide == tall and weight[0].numel() > _QUICK_KERNEL:
         gradients = _depthwise_gradients(x, weight, grad, settings)
     else:
         gradients = _grouped_gradients(x, weight, grad, settings)
     each: Explicit = recorder.each(gradients.reshape(records, -1, *weight.shape).sum(1))
     return each
+
+
+def _unfolded(x: Tensor, weight: Tensor, grad: Tensor, settings: Any) -> Tensor:
+    """(rows, cells of the output, what each of them saw): a convolution as a matrix product."""
+    stride, padding, dilation, _ = settings
+    kernel, extent = weight.shape[2:], grad.shape[2:]
+    around = [0, 0] + [p for p in reversed(padding) for _ in range(2)]
+    x = F.pad(x.movedim(1, -1), around).contiguous()
+    rows, *steps, channels = x.stride()
+    seen = x.as_strided(
+        (len(x), *extent, *kernel, x.shape[-1]),
+        (rows, *(a * b for a, b in zip(steps, stride)),
+         *(a * b for a, b in zip(steps, dilation)), channels),
+    )  # fmt: skip
+    return seen.reshape(len(x), math.prod(extent), -1)
 
 
 def _grouped_gradients(x: Tensor, weight: Tensor, grad: Tensor, settings: Any) -> Tensor:
@@ -192,9 +213,13 @@ class PerSampleGroupNorm(Function):
         rows, channels = x.shape[:2]
         grad = grad.contiguous()
         if recorder.keeps(weight):
-            grouped = x.reshape(rows, groups, -1)
-            unit = ((grouped - mean[..., None]) * rstd[..., None]).reshape(rows, channels, -1)
-            recorder.add(weight, _per_channel(unit * grad.reshape(rows, channels, -1), recorder))
+            # sum g (x - mean) rstd, as torch's own backward pass takes it: without copies of x
+            moved, plain = (
+                each.reshape(rows, channels, -1).sum(2).view(rows, groups, -1)
+                for each in (x * grad, grad)
+            )
+            unit = (moved - mean[..., None] * plain) * rstd[..., None]
+            recorder.add(weight, _per_channel(unit.reshape(rows, channels), recorder))
         if recorder.keeps(bias):
             recorder.add(bias, _per_channel(grad.reshape(rows, channels, -1), recorder))
         if not ctx.needs_input_grad[0]:

@@ -75,7 +75,7 @@ def clipped_persons(
     person by person.
     """
     parameters = trainable(model)
-    check_precision(parameters)
+    check_precision(parameters, speed.mixed_precision)
     check_layers(model)
     sums = {name: torch.zeros_like(p) for name, p in parameters.items()}
     norms = []
@@ -131,7 +131,10 @@ def _in_one_pass(
         return None
     try:
         if choice.route is Route.BOOK_KEEPING:
-            return by_book_keeping(model, loss, rows, clip_norm, parameters, persons=together)
+            return by_book_keeping(
+                model, loss, rows, clip_norm, parameters, persons=together,
+                mixed=speed.mixed_precision,
+            )  # fmt: skip
         if choice.route is Route.FUNC:
             return by_func(model, loss, rows, clip_norm, parameters, together)
     except UnsupportedLayer as why:  # it computes otherwise than when it was looked at

@@ -147,7 +147,7 @@ def _examine(
             if wanted is Route.BOOK_KEEPING:
                 raise MixedRecordsError(
                     f"Expected a model that book-keeping can follow, got one where {reason}: "
-                    "use route='auto'."
+                    "use route='auto', in full precision."
                 )
         counted = _Counted(parameters)
         with counted:

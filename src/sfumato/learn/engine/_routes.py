@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -106,11 +107,16 @@ def by_book_keeping(
     parameters: dict[str, nn.Parameter],
     watch: Callable[[Iterable[Contribution]], None] | None = None,
     persons: Grouped | None = None,
+    mixed: bool = False,
 ) -> tuple[Sums, Tensor]:
-    """One forward, one backward, then one weighted product a layer."""
+    """One forward, one backward, then one weighted product a layer.
+
+    ``mixed``: the model's passes in bfloat16, its outputs, the loss and all that is recorded in float32.
+    """
     with torch.enable_grad():
-        with GradientRecorder(parameters, rows.records, persons) as recorder:
-            total = record_losses(model, loss, rows).sum()
+        with GradientRecorder(parameters, rows.records, persons, mixed) as recorder:
+            seen = _in_bfloat16(model, rows.weights.device) if mixed else model
+            total = record_losses(seen, loss, rows).sum()
         total.backward()  # type: ignore[no-untyped-call]
     with torch.no_grad():
         contributions = recorder.contributions()
@@ -123,6 +129,18 @@ def by_book_keeping(
         sizes = {name: parameter.numel() for name, parameter in parameters.items()}
         norms, flat = norms_and_sums(contributions, sizes, clip_norm)
     return unflatten(flat, parameters), norms
+
+
+def _in_bfloat16(model: nn.Module, device: torch.device) -> Callable[..., Any]:
+    def full(t: Any) -> Any:
+        return t.float() if isinstance(t, Tensor) and t.is_floating_point() else t
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with torch.autocast(device.type, torch.bfloat16):
+            output = model(*args, **kwargs)
+        return tree.tree_map(full, output)
+
+    return run
 
 
 def by_func(
@@ -193,6 +211,11 @@ def add_clipped(totals: Iterable[Tensor], gradient: Sequence[Tensor], clip_norm:
     for total, part in zip(totals, gradient):
         total += factor.to(part.dtype) * part
     return norm
+
+
+def route_for(route: Route, mixed: bool) -> Callable[..., tuple[Sums, Tensor]]:
+    """Where a model came to the loop after all, it is in full precision."""
+    return partial(by_book_keeping, mixed=True) if mixed and route is Route.BOOK_KEEPING else ROUTES[route]  # fmt: skip
 
 
 ROUTES: dict[Route, Callable[..., tuple[Sums, Tensor]]] = {

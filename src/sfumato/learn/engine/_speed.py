@@ -46,6 +46,7 @@ class Speed:
     | ``cache_folder`` | where that cache lives; None: a private temporary folder |
     | ``cache_bytes`` | its size limit; above it the trunk runs again instead |
     | ``read_ahead`` | threads that decode the next step's records during this one; 0: none |
+    | ``mixed_precision`` | forward and backward passes in bfloat16 where torch casts so, norms, clipping, sums and noise in float32: other roundings, the same bound |
     | ``keep_cache`` | leave it behind for the next run (private data on disk: on purpose only) |
     """
 
@@ -57,6 +58,14 @@ class Speed:
     cache_bytes: int = 8 << 30
     read_ahead: int = 2
     keep_cache: bool = False
+    mixed_precision: bool = False
+
+    @property
+    def precision(self) -> str:
+        """What a card says about the numbers of a training."""
+        if not self.mixed_precision:
+            return "float32"
+        return "passes in bfloat16 unless their rounding mixes records; norms, clipping, sums and noise in float32"
 
     def __post_init__(self) -> None:
         try:
@@ -64,6 +73,13 @@ class Speed:
         except ValueError:
             known = ", ".join(member.value for member in Route)
             raise SpeedError(f"Expected a route out of {known}, got {self.route!r}.") from None
+        if self.mixed_precision:
+            if self.route not in {Route.AUTO, Route.BOOK_KEEPING}:
+                raise SpeedError(
+                    f"Expected route auto or book-keeping with mixed precision, got {self.route}: "
+                    "only there are norms and sums kept in float32."
+                )
+            object.__setattr__(self, "route", Route.BOOK_KEEPING)
         if self.cache_folder is not None:
             object.__setattr__(self, "cache_folder", Path(self.cache_folder))
         for name in ("memory", "micro_batch", "cache_bytes"):

@@ -62,13 +62,18 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     return found
 
 
-def check_precision(parameters: Mapping[str, nn.Parameter]) -> None:
-    """Norms and sums are bounded in float32 and float64 alone (R19)."""
+def check_precision(parameters: Mapping[str, nn.Parameter], mixed: bool = False) -> None:
+    """Norms and sums are bounded in float32 and float64 alone (R19); passes may be ``mixed``."""
     for name, parameter in parameters.items():
         if parameter.dtype not in {torch.float32, torch.float64}:
             raise PrecisionError(
                 f"Expected trainable parameters in float32, got {parameter.dtype} at {name!r}: sums "
                 "of clipped gradients are too coarse in it. Call model.float() before training."
+            )
+        if mixed and (parameter.dtype is not torch.float32 or parameter.device.type == "mps"):
+            raise PrecisionError(
+                "Expected trainable parameters in float32 on the CPU or a CUDA device for mixed "
+                f"precision, got {parameter.dtype} on {parameter.device.type}: train in full precision."
             )
     if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
         raise PrecisionError(
