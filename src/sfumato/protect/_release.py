@@ -384,7 +384,9 @@ class _Work:
         how = self.how
         self.audio = how.audio if heard else "drop"
         if not heard:
-            self.said = ("Its sound was dropped.",) if there else ("It had no sound.",)
+            # whether there was any is part of a whole recording, and no noise hides it (R22)
+            told = "Its sound was dropped." if there else "It had no sound."
+            self.said = (told if self.keeps_times else "Any sound was dropped.",)
             return None
         if how.audio == "keep":
             self.said = (_VOICES_AS_THEY_WERE,)
