@@ -137,7 +137,10 @@ def test_the_best_trial_is_written_with_a_promise_about_the_choice(tmp_path: Pat
     }  # fmt: skip
     written = json.loads((tmp_path / "out" / "history.json").read_text())
     assert all("epsilon" not in row for row in written["history"])
-    assert set(written) == {"history", "lost_steps"}  # the time taken tells how many trials there were
+    assert set(written) == {
+        "history",
+        "lost_steps",
+    }  # the time taken tells how many trials there were
     # a copy without its card carries the promise of the choice, not that of one trial
     again = StartingWeights.of_file(tmp_path / "out" / "model.safetensors")
     assert again.trainings[-1].promise.event == tuning.runs
