@@ -232,7 +232,8 @@ def test_7c_a_second_training_of_the_same_object_is_composed(tmp_path: Path) -> 
     model, data = checks.make_model(), checks.separable(40)
     one = train(model, data, _plan()).guarantee
     two = train(model, data, _plan(), checkpoint=tmp_path / "c.safetensors")
-    assert isinstance(one, Guarantee) and isinstance(two.guarantee, Guarantee)
+    assert isinstance(one, Guarantee)
+    assert isinstance(two.guarantee, Guarantee)
     assert two.guarantee.epsilon > 1.3 * one.epsilon
     assert len(two.trainings) == 2
     # what is resumed elsewhere has lost the first, which its journal knows
