@@ -118,7 +118,7 @@ MUTANTS = (
         (
             Patch(
                 "protect/_release.py",
-                'said = f" {_VOICES_AS_THEY_WERE}" if audio == "keep" else ""',
+                'said = f" {_VOICES_IF_ANY}" if audio == "keep" else ""',
                 'said = ""',
             ),
         ),

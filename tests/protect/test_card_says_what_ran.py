@@ -105,6 +105,26 @@ def test_a_method_that_looks_for_nobody_names_no_detector(face_video: Path, tmp_
     assert set(card.versions) == {"sfumato", "python", "numpy", "scipy", "av"}
 
 
+def test_private_files_that_lay_on_disk_meanwhile_are_named(
+    face_video: Path, tmp_path: Path
+) -> None:
+    faces = RedFaces("first")
+    found = "where people and text were found"
+    cases: tuple[tuple[str, dict[str, Any], str], ...] = (
+        ("blur", {"detector": faces, "check": faces}, found),
+        ("blur+edges", {"blur.detector": faces, "blur.check": faces}, found),
+        ("external", {"command": "cp {input} {output}"}, "what the tool made"),
+        ("laplace", FRAME, ""),
+    )
+    for name, settings, said in cases:
+        target = tmp_path / f"{name}.mkv"
+        protect.release(protect.make(name, settings), face_video, target)
+        told = read_card(target).temporary_files
+        assert [each.startswith(said) for each in told] == [True] * bool(said)
+        page = (tmp_path / f"{name}.mkv.card.md").read_text()
+        assert f"| Temporary files with private content | {said or 'None.'}" in page
+
+
 def test_runtimes_are_known_by_their_devices() -> None:
     assert runtime_packages([]) == runtime_packages(["test"]) == ()
     assert runtime_packages(["cpu (LiteRT)", "cpu (dlib)"]) == ("ai-edge-litert", "dlib-bin")
