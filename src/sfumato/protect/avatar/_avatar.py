@@ -204,7 +204,9 @@ class Avatar(Method):
     def temporary_files(self) -> tuple[str, ...]:
         if not any(part.words for part in self._parts.values()):
             return ()
-        return ("frames for other tools, in a folder for the owner only that is removed at the end",)
+        return (
+            "frames for other tools, in a folder for the owner only that is removed at the end",
+        )
 
     @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:

@@ -148,7 +148,9 @@ class Hiding(Method):
 
     @property
     def temporary_files(self) -> tuple[str, ...]:
-        return ("where people and text were found, in a file without a name that ends with the run",)
+        return (
+            "where people and text were found, in a file without a name that ends with the run",
+        )
 
     @property
     def on_purpose(self) -> tuple[str, ...]:
