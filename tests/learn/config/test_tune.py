@@ -131,6 +131,7 @@ def test_the_best_trial_is_written_with_a_promise_about_the_choice(tmp_path: Pat
     assert not card.promise.is_private  # it was seeded
     assert card.settings["tuned"] == chosen
     assert chosen in tuning.choices
+    assert card.tuning.startswith("Covered")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "model.safetensors", "model.safetensors.card.json", "model.safetensors.card.md",
         "config.yaml", "history.json",
