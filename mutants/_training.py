@@ -896,6 +896,18 @@ MUTANTS = (
         (f"{_LOOP}::test_7d_a_training_that_stopped_half_way_is_composed",),
     ),
     Mutant(
+        "429",
+        "ours: a deep copy of a model forgets what it has been through",
+        (
+            Patch(
+                "learn/_past_of_models.py",
+                "return _Past(map(_fixed, self.told()))",
+                "return _Past()",
+            ),
+        ),
+        (f"{_LOOP}::test_7e_copies_and_layers_of_a_trained_model_carry_what_it_has_been_through",),
+    ),
+    Mutant(
         "428",
         "choice: the time of all trials stands beside the model",
         (

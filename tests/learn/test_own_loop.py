@@ -268,6 +268,25 @@ def test_7d_a_training_that_stopped_half_way_is_composed(tmp_path: Path) -> None
     assert after.epsilon > 1.3 * alone.epsilon  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("way", ["deepcopy", "pickle", "layer"])
+def test_7e_copies_and_layers_of_a_trained_model_carry_what_it_has_been_through(way: str) -> None:
+    model, data = checks.make_model(), checks.separable(40)
+    train(model, data, _plan())
+    half = _step(model)
+    half(next(half.batches(data)))
+    if way == "deepcopy":
+        again = copy.deepcopy(model)
+    elif way == "pickle":
+        again = pickle.loads(pickle.dumps(model))
+    else:
+        again = nn.Sequential(*model.children(), nn.Identity())
+    found = train(again, data, _plan())
+    assert len(found.trainings) == 3
+    assert found.guarantee.epsilon > 1.6 * _plan().guarantee.epsilon  # type: ignore[union-attr]
+    # and a model that was never trained carries nothing
+    assert len(train(checks.make_model(), data, _plan()).trainings) == 1
+
+
 def test_8_other_records_under_the_same_plan_are_refused() -> None:
     data, step = checks.separable(40), _step()
     step(next(step.batches(data)))
