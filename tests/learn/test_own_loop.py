@@ -277,7 +277,7 @@ def test_7e_copies_and_layers_of_a_trained_model_carry_what_it_has_been_through(
     if way == "deepcopy":
         again = copy.deepcopy(model)
     elif way == "pickle":
-        again = pickle.loads(pickle.dumps(model))
+        again = pickle.loads(pickle.dumps(model))  # noqa: S301 - ours
     else:
         again = nn.Sequential(*model.children(), nn.Identity())
     found = train(again, data, _plan())
