@@ -54,7 +54,7 @@ def save_model(
                 **(settings or {}),
             },
             temporary_files=temporary_files,
-            **_tuning(run),
+            tuning=_tuning(run),
             versions=versions_of("torch", "safetensors"),
             device=str(device_of(run.model)),
         )  # fmt: skip
@@ -62,12 +62,12 @@ def save_model(
     return card_path(final)
 
 
-def _tuning(run: Run) -> dict[str, str]:
+def _tuning(run: Run) -> str:
     """What the card says of choices, where the last training paid for them (R27)."""
     own = run.trainings[-1].promise if run.trainings else None
     if not (isinstance(own, Guarantee) and isinstance(own.event, BestOf)):
-        return {}
-    return {
-        "tuning": "Covered: the settings named tuned are those of the best of a secret number of trainings, "
-        "scored on held-out records. Choices made beforehand by looking at the private data are not."
-    }
+        return Card.tuning
+    return (
+        "Covered: the settings named tuned are those of the best of a secret number of trainings, scored "
+        "on held-out records. Choices made beforehand by looking at the private data are not."
+    )
