@@ -925,4 +925,16 @@ MUTANTS += (
         (Patch("data/_manifests.py", "        if content in seen:\n", "        if False:\n"),),
         ("tests/data/test_manifests.py::test_one_recording_under_two_names_is_refused",),
     ),
+    Mutant(
+        "175",
+        "one person under two spellings of a list has two coins",
+        (
+            Patch(
+                "data/_manifests.py",
+                "if spelling.setdefault(folded, name) != name:",
+                "if spelling.setdefault(name, name) != name:",
+            ),
+        ),
+        ("tests/data/test_manifests.py::test_one_person_under_two_spellings_is_refused",),
+    ),
 )

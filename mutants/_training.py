@@ -434,8 +434,8 @@ MUTANTS = (
         (
             Patch(
                 "learn/_trainer.py",
-                "facts = Facts(plan.digest, start.identity, not source.private)",
-                "facts = Facts(plan.digest, start.identity, not source.private, plan.digest[:32])",
+                "with_past(start, model).identity, not source.private)",
+                "with_past(start, model).identity, not source.private, plan.digest[:32])",
             ),
         ),
         (
@@ -492,8 +492,8 @@ MUTANTS = (
         (
             Patch(
                 "learn/_trainer.py",
-                "made = (*start.trainings, PastTraining(",
-                "made = (*start.counted, PastTraining(",
+                "trainings = (*start.trainings, made(own))",
+                "trainings = (*start.counted, made(own))",
             ),
         ),
         (f"{_START}::test_a_detour_over_other_records_launders_nothing",),
@@ -865,11 +865,61 @@ MUTANTS = (
         (
             Patch(
                 "learn/_own_loop.py",
-                "trainings=(*self._start.trainings, *others)",
-                "trainings=self._start.trainings",
+                "with_past(self._start, self._model, without=self._tally.run)",
+                "self._start",
             ),
         ),
         (f"{_LOOP}::test_7_a_new_private_step_for_every_epoch_is_composed",),
+    ),
+    Mutant(
+        "426",
+        "ours: a second training of one model forgets the first",
+        (
+            Patch(
+                "learn/_trainer.py",
+                "start = with_past(start, model, without=state.run)",
+                "start = with_past(start, nn.Module(), without=state.run)",
+            ),
+        ),
+        (f"{_LOOP}::test_7c_a_second_training_of_the_same_object_is_composed",),
+    ),
+    Mutant(
+        "427",
+        "ours: a training that stopped half-way is forgotten",
+        (
+            Patch(
+                "learn/_trainer.py",
+                "remember(model, lambda: made(own) if state.spent else None)",
+                "remember(model, lambda: made(own) if state.spent == plan.steps else None)",
+            ),
+        ),
+        (f"{_LOOP}::test_7d_a_training_that_stopped_half_way_is_composed",),
+    ),
+    Mutant(
+        "429",
+        "ours: a deep copy of a model forgets what it has been through",
+        (
+            Patch(
+                "learn/_past_of_models.py",
+                "return _Past(map(_fixed, self.told()))",
+                "return _Past()",
+            ),
+        ),
+        (f"{_LOOP}::test_7e_copies_and_layers_of_a_trained_model_carry_what_it_has_been_through",),
+    ),
+    Mutant(
+        "428",
+        "choice: the time of all trials stands beside the model",
+        (
+            Patch(
+                "learn/config/_tune_job.py",
+                "write_run(job, final, None, counted | more)",
+                "write_run(job, final, 1.0, counted | more)",
+            ),
+        ),
+        (
+            "tests/learn/config/test_tune.py::test_the_best_trial_is_written_with_a_promise_about_the_choice",
+        ),
     ),
     Mutant(
         "423",

@@ -132,10 +132,16 @@ MUTANTS = (
         (
             Patch(
                 "protect/_release.py",
-                'said = f" {_VOICES_AS_THEY_WERE}" if audio == "keep" else ""',
+                'said = f" {_VOICES_IF_ANY}" if audio == "keep" else ""',
                 'said = ""',
             ),
         ),
         (f"{_RELEASE}::test_kept_sound_is_said_to_be_as_it_was",),
+    ),
+    Mutant(
+        "710",
+        "card: a protected recording is said to have had sound",
+        (Patch("protect/_release.py", 'told if self.keeps_times else "Any', 'told if True else "Any'),),
+        (f"{_RELEASE}::test_no_card_of_a_protected_recording_tells_whether_it_had_sound",),
     ),
 )  # fmt: skip

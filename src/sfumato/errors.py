@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import hashlib
 import os
 import struct
 import zipfile
@@ -91,6 +92,11 @@ def refusal(error: OSError | MemoryError, typed: Sequence[str] = ()) -> str:
     return f"Expected the operating system to allow this{at}, but it answered {said!r}: check the place."
 
 
+def temporary_name(target: str) -> str:
+    """How the name of a folder begins in which a file of the name ``target`` is being written."""
+    return f".sfumato-{hashlib.sha256(os.fsencode(target)).hexdigest()[:12]}-"
+
+
 def _typed_name(path: object, typed: Sequence[str]) -> str | None:
     """The argument that ``path`` belongs to: that very file, one inside it, or one made beside it."""
     if not isinstance(path, str):
@@ -101,7 +107,8 @@ def _typed_name(path: object, typed: Sequence[str]) -> str | None:
         if not name or name.startswith("-"):
             continue
         meant = Path(os.path.abspath(name))
-        beside = where.parent == meant.parent and where.name.startswith((".sfumato-", meant.name))
+        made = (temporary_name(meant.name), meant.name)
+        beside = where.parent == meant.parent and where.name.startswith(made)
         if where == meant or meant in where.parents or beside:
             return name if len(name) <= 100 else f"{name[:60]}..."
     return None

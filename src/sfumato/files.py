@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, temporary_name
 
 if sys.platform == "win32":
     import msvcrt
@@ -134,8 +134,8 @@ def staging_folder(target: str | os.PathLike[str]) -> Iterator[Path]:
 
 def _claim(target: Path) -> tuple[Path, int]:
     """A marked and locked folder beside ``target``; leftovers of dead runs are removed."""
-    name = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]
-    places = [target.parent / f".sfumato-{name}-{slot}" for slot in range(_SLOTS)]
+    name = temporary_name(target.name)
+    places = [target.parent / f"{name}{slot}" for slot in range(_SLOTS)]
     for folder in places:
         lock = _lock_of_dead(folder)
         if lock is not None:
@@ -144,7 +144,7 @@ def _claim(target: Path) -> tuple[Path, int]:
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
             return folder, _mark(folder)
-    folder = Path(tempfile.mkdtemp(prefix=f".sfumato-{name}-", dir=target.parent))
+    folder = Path(tempfile.mkdtemp(prefix=name, dir=target.parent))
     return folder, _mark(folder)
 
 

@@ -35,6 +35,10 @@ def clip(tmp_path: Path) -> Path:
         (["protect", "a.mp4", "b.mp4", "--method", "edges+siluette"], "did you mean silhouette?"),
         (["protect", "a.mp4", "b.mp4", "--method", "pas"], "did you mean pass?"),
         (["protect", "a.mp4", "b.mp4", "--method", "blur", "--epsilon", "8"], "proves nothing"),
+        (
+            ["protect", "a.mp4", "b.mp4", "--method", "snow", "--epsilon", "8"],
+            "follows from its other",
+        ),
         (["protect", "a.mp4", "b.mp4", "--epsilon", "8"], "dprp"),
         (["protect", "patients", "out.mp4"], "did you mean sfumato protect patients out?"),
         (["protect", "patients/anna.mkv", "patients"], "patients/protected.mkv"),

@@ -20,7 +20,7 @@ import torch
 from command import DONE, FAILED, USAGE, Run, in_words
 
 from sfumato.cli import main as entry
-from sfumato.errors import SfumatoError, reading, refusal
+from sfumato.errors import SfumatoError, reading, refusal, temporary_name
 from sfumato.media import VideoWriter
 from sfumato.privacy import Bounds, Card, Gaussian, Guarantee, Output
 
@@ -390,6 +390,9 @@ def test_only_paths_that_were_typed_are_shown() -> None:
     assert "anna" not in refusal(secret, ["protect", "in", "out"])
     assert "/ward3/anna.mp4" in refusal(secret, ["protect", "/ward3/anna.mp4", "out"])
     assert "'/ward3'" in refusal(secret, ["protect", "/ward3", "out"])
+    folder = f"{temporary_name('out.mkv')}0"  # where out.mkv is being written
+    beside = refusal(OSError(errno.EROFS, "Read-only", folder), ["protect", "in.mkv", "out.mkv"])
+    assert "at 'out.mkv'" in beside
     unknown = refusal(OSError(errno.ENOTTY, "x", "/ward3/anna.mp4"))
     assert "anna" not in unknown
     assert unknown.count("\n") == 0

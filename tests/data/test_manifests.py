@@ -72,6 +72,18 @@ def test_one_recording_under_two_names_is_refused(tmp_path: Path, by: str) -> No
     assert len(manifest(_listed(tmp_path, *rows[:2]))) == 2
 
 
+@pytest.mark.parametrize("again", ["Zoë", "zoe\u0308", "ZOË", "ben; zoË"])
+def test_one_person_under_two_spellings_is_refused(tmp_path: Path, again: str) -> None:
+    _picture(tmp_path / "one.png")
+    _picture(tmp_path / "two.png")
+    rows = ("one.png,walk,zoë", f"two.png,walk,{again}")
+    with pytest.raises(
+        RecordsError, match=r"row 3 of labels\.csv, got a name that was written otherwise"
+    ):
+        manifest(_listed(tmp_path, *rows))
+    assert len(manifest(_listed(tmp_path, rows[0], "two.png,walk,zoë;ben"))) == 2
+
+
 def test_videos_are_sampled(tmp_path: Path) -> None:
     _video(tmp_path / "clip.mkv")
     file = _listed(tmp_path, "clip.mkv,walk,anna")

@@ -300,6 +300,7 @@ def test_what_lies_beside_the_release_is_not_touched(tmp_path: Path) -> None:
         '{"version": 1, "source": "a", "digest": "", "settings": ""}\n{"version"',
         '{"item": {"source": "a", "digest": "", "settings": ""}}\n',
         '{"sfumato": "job manifest of tomorrow", "version": 3, "run": "x"}\n',
+        '{"closed": ""}\n{"closed": ""',
     ],
 )
 def test_a_foreign_file_in_the_manifests_place_is_left_as_it_is(tmp_path: Path, text: str) -> None:

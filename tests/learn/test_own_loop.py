@@ -6,6 +6,7 @@ import contextlib
 import copy
 import os
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sfumato.data import RecordsError
 from sfumato.learn import (
     BatchNormError,
     ChangingBufferError,
+    CheckpointError,
     ModelError,
     Plan,
     PrivateStep,
@@ -224,6 +226,65 @@ def test_7b_training_the_same_object_before_is_composed_or_refused() -> None:
         _step(free)
     declared = _step(free, start=StartingWeights(known=True, other_data=True)).guarantee
     assert any("as declared" in said for said in declared.assumptions)
+
+
+def test_7c_a_second_training_of_the_same_object_is_composed(tmp_path: Path) -> None:
+    model, data = checks.make_model(), checks.separable(40)
+    one = train(model, data, _plan()).guarantee
+    two = train(model, data, _plan(), checkpoint=tmp_path / "c.safetensors")
+    assert isinstance(one, Guarantee)
+    assert isinstance(two.guarantee, Guarantee)
+    assert two.guarantee.epsilon > 1.3 * one.epsilon
+    assert len(two.trainings) == 2
+    # what is resumed elsewhere has lost the first, which its journal knows
+    with pytest.raises(CheckpointError, match="starting weights"):
+        train(
+            checks.make_model(), data, _plan(), checkpoint=tmp_path / "c.safetensors", resume=True
+        )
+    free = checks.make_model()
+    train(free, data, _plan(epsilon=float("inf")))
+    with pytest.raises(StartingWeightsError, match="without"):
+        train(free, data, _plan())
+
+
+def test_7d_a_training_that_stopped_half_way_is_composed(tmp_path: Path) -> None:
+    model, data = checks.make_model(), checks.separable(40)
+    alone = _plan().guarantee
+
+    def stop(shown: Progress) -> None:
+        if shown.step == 2:
+            raise KeyboardInterrupt
+
+    file = tmp_path / "c.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        train(model, data, _plan(), checkpoint=file, checkpoint_every=1, progress=stop)
+    # the same run goes on: it is no other
+    again = train(model, data, _plan(), checkpoint=file, resume=True)
+    assert again.guarantee.epsilon == alone.epsilon  # type: ignore[union-attr]
+    cut = checks.make_model()
+    with pytest.raises(KeyboardInterrupt):
+        train(cut, data, _plan(), progress=stop)
+    after = train(cut, data, _plan()).guarantee
+    assert after.epsilon > 1.3 * alone.epsilon  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("way", ["deepcopy", "pickle", "layer"])
+def test_7e_copies_and_layers_of_a_trained_model_carry_what_it_has_been_through(way: str) -> None:
+    model, data = checks.make_model(), checks.separable(40)
+    train(model, data, _plan())
+    half = _step(model)
+    half(next(half.batches(data)))
+    if way == "deepcopy":
+        again = copy.deepcopy(model)
+    elif way == "pickle":
+        again = pickle.loads(pickle.dumps(model))  # noqa: S301 - ours
+    else:
+        again = nn.Sequential(*model.children(), nn.Identity())
+    found = train(again, data, _plan())
+    assert len(found.trainings) == 3
+    assert found.guarantee.epsilon > 1.6 * _plan().guarantee.epsilon  # type: ignore[union-attr]
+    # and a model that was never trained carries nothing
+    assert len(train(checks.make_model(), data, _plan()).trainings) == 1
 
 
 def test_8_other_records_under_the_same_plan_are_refused() -> None:

@@ -14,6 +14,7 @@ from red_faces import RedFaces, moving_face
 from sfumato import protect
 from sfumato.people import runtime_packages
 from sfumato.privacy import read_card, versions_of
+from sfumato.protect.hide import _hiding
 
 # import name -> distribution, for what methods may or may not use
 PACKAGES = {"cv2": "opencv-python-headless", "torch": "torch", "dp_accounting": "dp-accounting"}
@@ -103,6 +104,43 @@ def test_a_method_that_looks_for_nobody_names_no_detector(face_video: Path, tmp_
     card = read_card(tmp_path / "out.mkv")
     assert card.detectors == ()
     assert set(card.versions) == {"sfumato", "python", "numpy", "scipy", "av"}
+
+
+def test_the_detector_that_looks_for_whole_people_in_the_output_is_named(
+    face_video: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Nobody:
+        name, device = "nanodet", "cpu (LiteRT)"
+
+        def detect(self, image: Any) -> list[Any]:
+            return []
+
+    monkeypatch.setattr(_hiding.people, "person_detector", lambda name: Nobody())
+    method = protect.make("silhouette", {})
+    said = ("nanodet at the output", "cpu (LiteRT)")
+    assert said not in method.detectors_used
+    assert list(method._bodies_left(face_video, face_video, False)) == []  # type: ignore[attr-defined]
+    assert said in method.detectors_used
+
+
+def test_private_files_that_lay_on_disk_meanwhile_are_named(
+    face_video: Path, tmp_path: Path
+) -> None:
+    faces = RedFaces("first")
+    found = "where people and text were found"
+    cases: tuple[tuple[str, dict[str, Any], str], ...] = (
+        ("blur", {"detector": faces, "check": faces}, found),
+        ("blur+edges", {"blur.detector": faces, "blur.check": faces}, found),
+        ("external", {"command": "cp {input} {output}"}, "what the tool made"),
+        ("laplace", FRAME, ""),
+    )
+    for name, settings, said in cases:
+        target = tmp_path / f"{name}.mkv"
+        protect.release(protect.make(name, settings), face_video, target)
+        told = read_card(target).temporary_files
+        assert [each.startswith(said) for each in told] == [True] * bool(said)
+        page = (tmp_path / f"{name}.mkv.card.md").read_text()
+        assert f"| Temporary files with private content | {said or 'None.'}" in page
 
 
 def test_runtimes_are_known_by_their_devices() -> None:

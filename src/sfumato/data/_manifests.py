@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -132,7 +133,8 @@ def _rows(listing: Path) -> list[_Row]:
         raise RecordsError(
             f"Expected a CSV with a row for each recording, but there is no file {listing.name}."
         )
-    rows = []
+    rows: list[_Row] = []
+    spelling: dict[str, str] = {}
     with listing.open(encoding="utf-8-sig", newline="") as stream:
         reader = csv.DictReader(stream, strict=True)
         columns = list(reader.fieldnames or ())
@@ -152,6 +154,12 @@ def _rows(listing: Path) -> list[_Row]:
                 raise _wrong(listing, number, "a path and a label", "an empty cell")
             mask = told.get("mask") or None
             people = [name.strip() for name in told.get("owner", "").split(_SEVERAL)]
+            for name in people:
+                folded = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+                if spelling.setdefault(folded, name) != name:
+                    raise _wrong(listing, number, "every person under one spelling",
+                                 "a name that was written otherwise above: two names would be two people "
+                                 "with a coin each")  # fmt: skip
             rows.append(
                 _Row(
                     number,

@@ -21,7 +21,7 @@ from torch import nn
 
 from sfumato.learn._as_records import Owners, as_records
 from sfumato.learn._optimizers import Sgd
-from sfumato.learn._past_of_models import past_of, remember
+from sfumato.learn._past_of_models import remember, with_past
 from sfumato.learn._plan import Plan, verified
 from sfumato.learn._sampled_units import (
     TrainingError,
@@ -274,9 +274,7 @@ class PrivateStep:
     @property
     def _whole(self) -> StartingWeights:
         """The starting weights, and what other steps of this program have made of the model."""
-        known = {self._tally.run, *(training.run for training in self._start.trainings)}
-        others = past_of(self._model, without=known)
-        return replace(self._start, trainings=(*self._start.trainings, *others))
+        return with_past(self._start, self._model, without=self._tally.run)
 
     # -- checkpoints -----------------------------------------------------------------------------
 

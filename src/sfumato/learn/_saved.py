@@ -15,7 +15,7 @@ from sfumato.learn._plan import Plan, verified
 from sfumato.learn._starting_weights import header
 from sfumato.learn._trainer import Run
 from sfumato.models import device_of
-from sfumato.privacy import Card, Output, card_path, versions_of
+from sfumato.privacy import BestOf, Card, Guarantee, Output, card_path, versions_of
 
 
 def save_model(
@@ -54,8 +54,20 @@ def save_model(
                 **(settings or {}),
             },
             temporary_files=temporary_files,
+            tuning=_tuning(run),
             versions=versions_of("torch", "safetensors"),
             device=str(device_of(run.model)),
         )  # fmt: skip
         card.write(final, force=force)
     return card_path(final)
+
+
+def _tuning(run: Run) -> str:
+    """What the card says of choices, where the last training paid for them (R27)."""
+    own = run.trainings[-1].promise if run.trainings else None
+    if not (isinstance(own, Guarantee) and isinstance(own.event, BestOf)):
+        return Card.tuning
+    return (
+        "Covered: the settings named tuned are those of the best of a secret number of trainings, scored "
+        "on held-out records. Choices made beforehand by looking at the private data are not."
+    )

@@ -120,7 +120,8 @@ class StartingWeights:
     @property
     def identity(self) -> str:
         """What a resumed run must start from again."""
-        told = [self.digest, self.known, list(self.public), self.other_data]
+        runs = [training.run for training in self.trainings]
+        told = [self.digest, self.known, list(self.public), self.other_data, runs]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     @property

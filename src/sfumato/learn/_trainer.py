@@ -18,7 +18,7 @@ from sfumato.learn._as_records import Owners, as_records
 from sfumato.learn._checkpoint import CheckpointError, Facts, Journal, TrainingState
 from sfumato.learn._held_out import refuse_shared
 from sfumato.learn._optimizers import Sgd
-from sfumato.learn._past_of_models import remember
+from sfumato.learn._past_of_models import remember, with_past
 from sfumato.learn._plan import Plan, verified
 from sfumato.learn._sampled_units import (
     TrainingError,
@@ -141,7 +141,8 @@ def train(
     away an earlier run's checkpoint instead: a new run, with an id and a reservation of its own.
     ``randomness`` with a seed marks the run as not private, through every resume. ``start`` says
     where the model's parameters come from; unsaid, the guarantee assumes that they saw none of
-    these records. ``spend`` is entered before any noise is drawn and left before this returns.
+    these records. What this program trained into the model before is composed. ``spend`` is entered
+    before any noise is drawn and left before this returns.
     """
     plan, team = verified(plan), Team()
     source = randomness or Randomness()
@@ -149,7 +150,7 @@ def train(
         raise TrainingError(f"Expected checkpoint_every >= 1, got {checkpoint_every}.")
     records = as_records(records, owners)
     prepare = prepare or usual_preparation(records)
-    start.together(plan.guarantee, what_a_record_is)
+    with_past(start, model).together(plan.guarantee, what_a_record_is)
     units = sampled_units(plan, records, team, shared=shared_records)
     if held_out is not None:
         held_out = as_records(held_out)
@@ -157,11 +158,16 @@ def train(
     updates = updates_for(model, optimizer, scheduler)
     with contextlib.ExitStack() as stack:
         path = None if checkpoint is None else Path(checkpoint)
-        facts = Facts(plan.digest, start.identity, not source.private)
+        facts = Facts(plan.digest, with_past(start, model).identity, not source.private)
         anew = force and not resume
-        journal, state, memory = _begin(stack, model, facts, path, resume, anew, team)
+        journal, state, memory = _begin(stack, model, start, facts, path, resume, anew, team)
+        start = with_past(start, model, without=state.run)
         updates.restore(memory)
         own = replace(plan.guarantee, randomness=SEEDED) if state.seeded else plan.guarantee
+
+        def made(promise: Guarantee | NoGuarantee) -> PastTraining:
+            return PastTraining(state.run, start.alone(promise), what_a_record_is)
+
         if spend is not None and team.is_rank_zero:
             left = state.spent < plan.steps
             stack.enter_context(
@@ -181,6 +187,8 @@ def train(
         ahead = stack.enter_context(ReadAhead(records, speed.read_ahead))
         streams = Streams(model, records, plan, prepare, cache, ahead)
         told: list[float] = []
+        # what stops half-way is in the model all the same
+        remember(model, lambda: made(own) if state.spent else None)
         step = StepEngine(
             cache.tail if cache else model, loss, plan, streams, units, len(records),
             randomness=source, speed=speed, team=team, operator=operator,
@@ -219,14 +227,14 @@ def train(
                 progress(shown)
     own = _with_gaps(own, held_out, state.disclosed, cache)
     own = replace(own, assumptions=(*own.assumptions, *assumed_about(records)))
-    made = (*start.trainings, PastTraining(state.run, start.alone(own), what_a_record_is))
-    remember(model, lambda: made[-1])
-    return Run(model, start.together(own, what_a_record_is), made, state.history, lost)
+    trainings = (*start.trainings, made(own))
+    return Run(model, start.together(own, what_a_record_is), trainings, state.history, lost)
 
 
 def _begin(
     stack: contextlib.ExitStack,
     model: nn.Module,
+    start: StartingWeights,
     facts: Facts,
     path: Path | None,
     resume: bool,
@@ -255,7 +263,7 @@ def _begin(
                 "Expected the journal of steps beside the checkpoint, got none: the budget spent is "
                 "unknown, so this run cannot be resumed."
             )
-        facts, spent = _same_run(journal, facts, resume)
+        facts, spent = _same_run(journal, facts, resume, start, model)
         state.run, state.seeded = facts.run, facts.seeded
     if path.exists():
         tensors, state = checkpoints.read(path)
@@ -276,7 +284,9 @@ def _begin(
     return journal, state, memory
 
 
-def _same_run(journal: Journal, facts: Facts, resume: bool) -> tuple[Facts, int]:
+def _same_run(
+    journal: Journal, facts: Facts, resume: bool, start: StartingWeights, model: nn.Module
+) -> tuple[Facts, int]:
     """The run that goes on here, with its count of steps; a new one where nothing was drawn yet.
 
     What a run is cannot change while it lasts: its id, its plan and its starting weights; and once
@@ -293,7 +303,7 @@ def _same_run(journal: Journal, facts: Facts, resume: bool) -> tuple[Facts, int]
         )
     if held.plan != facts.plan:
         raise _another_plan()
-    if held.start != facts.start:
+    if held.start != with_past(start, model, without=held.run).identity:
         raise CheckpointError(
             "Expected the starting weights that this run began with, got others, or another word "
             "about what they saw: a resumed run keeps its promise only with the same."

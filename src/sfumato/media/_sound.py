@@ -34,7 +34,7 @@ from sfumato.media._sound_files import (
 Samples = NDArray[np.float32]
 
 AUDIO_NOTE = (
-    "The sound of the recording was kept: voices, names spoken and places heard are not protected "
+    "Any sound of the recording was kept: voices, names spoken and places heard are not protected "
     "by this method."
 )
 

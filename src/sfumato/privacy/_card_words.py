@@ -43,7 +43,7 @@ def officer_view(promise: Guarantee | NoGuarantee) -> dict[str, str]:
         ),
         "inference": (
             f"What can be learned because {one} took part is bounded by epsilon "
-            f"{format_epsilon(promise.epsilon)}; what follows from the population at large is not "
+            f"{format_epsilon(promise.epsilon)} and delta {promise.delta:g}; what follows from the population at large is not "
             "limited by any guarantee of this kind."
         ),
     }

@@ -72,6 +72,10 @@ class Chain(Method):
         return tuple(dict.fromkeys(each for stage in self.stages for each in stage.packages))
 
     @property
+    def temporary_files(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each for stage in self.stages for each in stage.temporary_files))
+
+    @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
         return tuple(each for stage in self.stages for each in stage.detectors_used)
 

@@ -47,9 +47,14 @@ def check_intention(source: Path, target: Path, method: str, settings: Mapping[s
     for setting in _OF_A_PROOF:
         if setting in settings and not accepts(method, setting):
             provers = [name for name in known if accepts(name, setting)]
+            why = (
+                "whose promise follows from its other settings"
+                if accepts(method, "unit")
+                else "which proves nothing"
+            )
             raise ProtectError(
-                f"Expected no --{setting} with the method {method}, which proves nothing: leave it "
-                f"out, or choose a method that proves something ({', '.join(provers)})."
+                f"Expected no --{setting} with the method {method}, {why}: leave it out, or choose a "
+                f"method that takes it ({', '.join(provers)})."
             )
 
 

@@ -62,6 +62,10 @@ class Limited(Method):
         return tuple(dict.fromkeys((*self.inner.packages, *self.region.packages)))
 
     @property
+    def temporary_files(self) -> tuple[str, ...]:
+        return self.inner.temporary_files
+
+    @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
         return (*self.inner.detectors_used, *self.region.detectors_used)
 

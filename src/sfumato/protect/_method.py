@@ -206,6 +206,11 @@ class Method(ABC):
         """Name and device of every detector that ran on the last recording, for the card."""
         return ()
 
+    @property
+    def temporary_files(self) -> tuple[str, ...]:
+        """What private content lay on disk meanwhile, for the card (R16)."""
+        return ()
+
     def make_filter(self, shape: Shape) -> Filter:
         """What covers the places of one recording, frame by frame; may write into the picture."""
         raise ProtectError(f"Expected a method that covers places, got {self.name}: it has none.")

@@ -65,8 +65,10 @@ Spend = Callable[[Promise], AbstractContextManager[object]]
 Audio = Literal["drop", "keep", "anonymize"]
 _IF_KEPT = "sound, if it is kept"  # how a method names what is not covered only then
 _VOICES_AS_THEY_WERE = "Voices are as they were: the sound was kept."
+# a promise is made before anybody looks whether there is sound
+_VOICES_IF_ANY = "Voices are as they were: any sound was kept."
 _ANONYMIZED_NOTE = (
-    "The sound was anonymized, which proves nothing: words and names that are spoken, accent, and who "
+    "Any sound was anonymized, which proves nothing: words and names that are spoken, accent, and who "
     "speaks when are not protected."
 )
 
@@ -177,6 +179,7 @@ def release(
                 | (counted or counted_under(held)),
                 detectors=tuple(f"{name} on {device}" for name, device in method.detectors_used),
                 reviews=(),
+                temporary_files=method.temporary_files,
                 versions=_versions(method, is_picture),
             )
             card.write(made)
@@ -277,7 +280,7 @@ def narrowed_by_sound(promise: Promise, audio: Audio = "keep") -> Promise:
     """R14: sound has no noise; whatever is left of it voids a promise about a whole recording."""
     note = AUDIO_NOTE if audio == "keep" else _ANONYMIZED_NOTE
     not_covered = (*promise.not_covered, note)
-    said = f" {_VOICES_AS_THEY_WERE}" if audio == "keep" else ""
+    said = f" {_VOICES_IF_ANY}" if audio == "keep" else ""
     if isinstance(promise, NoGuarantee):
         return replace(promise, reason=f"{promise.reason}{said}", not_covered=not_covered)
     if promise.unit.kind in {UnitKind.PIXELS, UnitKind.FRAME}:
@@ -285,7 +288,7 @@ def narrowed_by_sound(promise: Promise, audio: Audio = "keep") -> Promise:
     left = "kept" if audio == "keep" else "anonymized, without a proof"
     return NoGuarantee(
         mechanism=promise.mechanism,
-        reason=f"The sound was {left}, and it is part of {promise.unit.sentence}.{said}",
+        reason=f"Any sound was {left}, and it is part of {promise.unit.sentence}.{said}",
         not_covered=not_covered,
         randomness=promise.randomness,
     )
@@ -384,7 +387,9 @@ class _Work:
         how = self.how
         self.audio = how.audio if heard else "drop"
         if not heard:
-            self.said = ("Its sound was dropped.",) if there else ("It had no sound.",)
+            # whether there was any is part of a whole recording, and no noise hides it (R22)
+            told = "Its sound was dropped." if there else "It had no sound."
+            self.said = (told if self.keeps_times else "Any sound was dropped.",)
             return None
         if how.audio == "keep":
             self.said = (_VOICES_AS_THEY_WERE,)

@@ -131,12 +131,17 @@ def test_the_best_trial_is_written_with_a_promise_about_the_choice(tmp_path: Pat
     assert not card.promise.is_private  # it was seeded
     assert card.settings["tuned"] == chosen
     assert chosen in tuning.choices
+    assert card.tuning.startswith("Covered")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "model.safetensors", "model.safetensors.card.json", "model.safetensors.card.md",
         "config.yaml", "history.json",
     }  # fmt: skip
     written = json.loads((tmp_path / "out" / "history.json").read_text())
     assert all("epsilon" not in row for row in written["history"])
+    assert set(written) == {
+        "history",
+        "lost_steps",
+    }  # the time taken tells how many trials there were
     # a copy without its card carries the promise of the choice, not that of one trial
     again = StartingWeights.of_file(tmp_path / "out" / "model.safetensors")
     assert again.trainings[-1].promise.event == tuning.runs
@@ -164,6 +169,24 @@ def test_of_several_trials_the_one_with_the_best_score_is_kept(
     kept = seen[2][1].model.state_dict()
     for name, tensor in run.model.state_dict().items():
         np.testing.assert_array_equal(tensor.numpy(), kept[name].numpy())
+
+
+def test_no_folder_of_a_trial_outlives_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, real = tmp_path / "out", _tune_job.run_job
+    left = out / ".sfumato-tune-killed"
+    left.mkdir(parents=True)
+    lying: list[set[Path]] = []
+
+    def looked_at(job: Any, **_: Any) -> Any:
+        lying.append(set(out.iterdir()))
+        assert job.config.out in lying[-1]
+        return real(job)
+
+    monkeypatch.setattr(_tune_job, "run_job", looked_at)
+    monkeypatch.setattr(_tune_job, "draw_runs", lambda event, generator: 3)
+    run_tuning(make_tuning(config(out, seed=0)))
+    assert [len(each) for each in lying] == [1, 1, 1]
+    assert not any(path.is_dir() for path in out.iterdir())
 
 
 def test_the_command_counts_the_choice_once_and_never_says_how_many_trials(

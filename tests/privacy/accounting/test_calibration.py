@@ -227,3 +227,12 @@ def test_schedules():
     ):
         with pytest.raises(AccountingError):
             dpsgd_schedule(**bad)
+
+
+@pytest.mark.parametrize("delta", [0.01, 0.3, 0.5, 0.9375])
+def test_what_is_mostly_lost_is_not_called_wholly_lost(delta: float) -> None:
+    """Snow that shows half of the pixels: an attacker is right at most FPR + delta of the time."""
+    event = ApproximateRelease(0.0, delta, "snow")
+    assert delta_of(event, 0.0, "replace") == pytest.approx(delta, rel=1e-9)
+    power = true_positive_bound(event, 0.01, "replace")
+    assert 0.01 + delta <= power <= 0.01 + delta + 1e-9

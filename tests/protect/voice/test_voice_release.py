@@ -206,6 +206,17 @@ def test_dropped_sound_is_gone_and_said(tmp_path: Path, tracks: int, said: str) 
         read(tmp_path / "out.mkv")
 
 
+def test_no_card_of_a_protected_recording_tells_whether_it_had_sound(tmp_path: Path) -> None:
+    told = []
+    for name, tracks in (("a", 1), ("b", 0)):
+        source = film(tmp_path / f"{name}.mkv", *[speech(16_000)] * tracks)
+        method = protect.make("dprp", {"epsilon": 8, "delta": 1e-5, "unit": "video"})
+        release(method, source, tmp_path / f"out-{name}.mkv")
+        card = read_card(tmp_path / f"out-{name}.mkv")
+        told.append((card.done, card.settings, card.versions))
+    assert told[0] == told[1]
+
+
 def test_a_video_without_sound_has_nothing_to_anonymize(tmp_path: Path) -> None:
     source = film(tmp_path / "a.mkv")
     how = OutputSettings(audio="anonymize")

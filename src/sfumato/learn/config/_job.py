@@ -234,13 +234,17 @@ def _scalars(shown: Progress, plan: Plan, *, private: bool) -> dict[str, float]:
     return {tag: value for tag, value in found.items() if value is not None}
 
 
-def write_run(job: Job, run: Run, seconds: float, more: Mapping[str, Any]) -> Path:
-    """Model, card, history and settings of a finished run; ``more`` stands among the card's settings."""
+def write_run(job: Job, run: Run, seconds: float | None, more: Mapping[str, Any]) -> Path:
+    """Model, card, history and settings of a finished run; ``more`` stands among the card's settings.
+
+    ``seconds`` is None where the time taken must not be told.
+    """
     folder = job.folder
     target = folder / MODEL
     # it names the folders of private recordings
     write_text(folder / CONFIG, job.config.to_yaml(), force=True, private=True)
-    write_json(folder / HISTORY, {"history": run.history, "seconds": seconds,
+    time_taken = {} if seconds is None else {"seconds": seconds}
+    write_json(folder / HISTORY, {"history": run.history, **time_taken,
                                   "lost_steps": run.lost_steps}, force=True)  # fmt: skip
     plan, config = job.plan, job.config
     return save_model(

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -45,6 +45,7 @@ ACCOUNTANT = "rdp"  # the choice is bounded by Renyi divergences alone
 _SHAPES = {"logarithmic": 0.0, "geometric": 1.0}
 _CHOSEN_BY_EYE = "settings, classes or checkpoints chosen by looking at private data"
 _MOST_CHOICES = 10_000
+_TRIAL = ".sfumato-tune-"
 # what a trial may differ in: how it learns, never what it reads, what it starts from or what it promises
 _TUNABLE = ("training.", "privacy.clip_norm", "model.trainable", "model.norms", "model.tubelet",
             "model.width", "model.depth", "model.heads", "model.args.")  # fmt: skip
@@ -143,12 +144,13 @@ def run_tuning(
         raise ConfigError("Expected one process for a tuning, got several: leave torchrun out.")
     target = config.out / MODEL
     refuse_overwrite(target, force=force)
-    promise, run_id, start = tuning.promise, new_run_id(), time.monotonic()
+    promise, run_id = tuning.promise, new_run_id()
     counted: dict[str, str] = {}
     config.out.mkdir(parents=True, exist_ok=True)
+    for left in config.out.glob(f"{_TRIAL}*"):  # of a tuning that was killed
+        shutil.rmtree(left, ignore_errors=True)
     with _counting(spend, tuning, run_id, counted):
-        with tempfile.TemporaryDirectory(prefix=".sfumato-tune-", dir=config.out) as folder:
-            best, run = _best(tuning, Path(folder))
+        best, run = _best(tuning)
         # the file beside the model says what was asked for: a trial's own epsilon is another
         asked = _chosen(config, tuning.choices[best])
         job = replace(tuning.jobs[best], config=_with(asked, out=config.out))
@@ -162,11 +164,12 @@ def run_tuning(
             history=[{k: v for k, v in row.items() if k != "epsilon"} for row in run.history],
         )
     more = {"tuned": dict(tuning.choices[best]), "expected_trials": tuning.runs.expected_runs}
-    card = write_run(job, final, time.monotonic() - start, counted | more)
+    # no time: it tells how many trials there were
+    card = write_run(job, final, None, counted | more)
     return final, tuning.choices[best], card
 
 
-def _best(tuning: Tuning, folder: Path) -> tuple[int, Run]:
+def _best(tuning: Tuning) -> tuple[int, Run]:
     """The number of the best trial's choice, and its run. The first of equals stays: trials are
     exchangeable, so that is any of them."""
     randomness = Randomness(tuning.config.seed)
@@ -176,13 +179,13 @@ def _best(tuning: Tuning, folder: Path) -> tuple[int, Run]:
     for number in range(trials):
         chosen = int(generator.integers(len(tuning.jobs)))
         seed = tuning.config.seed
-        changed = _with(
-            tuning.jobs[chosen].config,
-            out=folder / str(number),
-            seed=None if seed is None else seed + number,
-            operator_log=None,
-        )
-        with listening(_nobody):
+        with _own_folder(tuning.config.out) as folder, listening(_nobody):
+            changed = _with(
+                tuning.jobs[chosen].config,
+                out=folder,
+                seed=None if seed is None else seed + number,
+                operator_log=None,
+            )
             run, _ = run_job(replace(tuning.jobs[chosen], config=changed))
         score = run.history[-1].get("held_out_accuracy", math.nan) if run.history else math.nan
         value = float(score) if score == score else -math.inf
@@ -190,6 +193,13 @@ def _best(tuning: Tuning, folder: Path) -> tuple[int, Run]:
             kept = value, chosen, run
     assert kept is not None, "at least one trial is drawn"
     return kept[1], kept[2]
+
+
+@contextmanager
+def _own_folder(out: Path) -> Iterator[Path]:
+    """For one trial, gone with it: neither its model nor the number of such folders is left behind."""
+    with tempfile.TemporaryDirectory(prefix=_TRIAL, dir=out) as folder:
+        yield Path(folder)
 
 
 def _nobody(step: ProgressStep) -> None:

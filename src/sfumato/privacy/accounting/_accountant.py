@@ -329,7 +329,7 @@ def _delta(terms: Terms, epsilon: float) -> float:
 def _usual_interval(terms: Terms) -> float:
     """For a whole curve: that of its epsilon at 1e-6, or above all that is an infinite loss."""
     lost = math.fsum(n * term.delta for term, n in terms if isinstance(term, AtomicTerm))
-    return interval_for(_rough(terms, min(0.5, max(1e-6, 2 * lost))))
+    return interval_for(_rough(terms, max(1e-6, min(2 * lost, (1 + lost) / 2))))
 
 
 def _delta_curve(terms: Terms, delta: float, at: float | None = None) -> Callable[[float], float]:

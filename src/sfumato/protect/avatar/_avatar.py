@@ -201,6 +201,14 @@ class Avatar(Method):
         return ("opencv-python-headless", *drawn, *refined)
 
     @property
+    def temporary_files(self) -> tuple[str, ...]:
+        if not any(part.words for part in self._parts.values()):
+            return ()
+        return (
+            "frames for other tools, in a folder for the owner only that is removed at the end",
+        )
+
+    @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
         tools = tuple((f"{name} of another tool", "its own device") for name in self._parts)
         own = () if self._finder is None else getattr(self._finder, "detectors_used", ())

@@ -99,6 +99,10 @@ class External(Method):
         # the card names the tool, not the folders it was called with
         return {"tool": Path(self._words[0]).name, "arguments": len(self._words) - 1}
 
+    @property
+    def temporary_files(self) -> tuple[str, ...]:
+        return ("what the tool made, in a folder for the owner only that is removed at the end",)
+
     def promise(self, shape: Shape) -> Promise:
         return NoGuarantee(
             mechanism=f"external tool {Path(self._words[0]).name}",

@@ -103,6 +103,7 @@ class Hiding(Method):
         self.watchers = self.region.watchers
         self.check = check or None
         self.detection_log = DetectionLog()
+        self._body_check: tuple[tuple[str, str], ...] = ()
         self._left: dict[int, list[people.Box]] = {}
         self._left_text: dict[int, list[people.TextLine]] = {}
         self._known = False
@@ -126,7 +127,8 @@ class Hiding(Method):
         if not self._checked:
             return self.region.detectors_used
         check = self._check_detector
-        return (*self.region.detectors_used, (f"{check.name} at the output", check.device))
+        faces = (f"{check.name} at the output", check.device)
+        return (*self.region.detectors_used, faces, *self._body_check)
 
     @cached_property
     def _check_detector(self) -> people.FaceDetector:
@@ -144,6 +146,12 @@ class Hiding(Method):
             else ("no second detector checked the output: the check was switched off",),
             not_covered=(*self.region.not_covered, *self.leaves),
             randomness=self.randomness.label,
+        )
+
+    @property
+    def temporary_files(self) -> tuple[str, ...]:
+        return (
+            "where people and text were found, in a file without a name that ends with the run",
         )
 
     @property
@@ -301,6 +309,7 @@ class Hiding(Method):
         if not named or not isinstance(self.check, str) or self.region.import_boxes is not None:
             return
         detector, every = people.person_detector(BODY_CHECK_DETECTOR), BODY_CHECK_EVERY
+        self._body_check = ((f"{detector.name} at the output", detector.device),)
         if self.region.kind == "people":
             yield from people_left(source, made, second=detector, every=every, tolerant=tolerant)
         else:
