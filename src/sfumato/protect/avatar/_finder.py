@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -15,7 +16,7 @@ from sfumato import people
 from sfumato.body import Camera, Paths, Sightings, fitting_error, ground_plane, joint_paths
 from sfumato.media import Frame, Image
 from sfumato.protect.avatar._scene import AHEAD, OwnPixels, Scene, Track, outline
-from sfumato.protect.avatar._sighted import Seen, alike, belongs, sightings
+from sfumato.protect.avatar._sighted import Seen, alike, belongs, estimated, sightings
 
 _PAST = 24  # frames before a window that its poses are fitted with
 _POSES_A_SECOND = (
@@ -26,6 +27,7 @@ _GOOD = 0.10  # metres at the body by which a fit may miss what was seen
 _CARRIED = 0.6  # seconds over which a pose is carried without being seen
 _COVERED = 0.35  # of the person's own pixels must be where the pose has a body
 _STEADY = 5  # frames: a pose is believed, and doubted, for no less
+_SHOWN = 8  # frames around a look that saw joints on which somebody is surely there
 _SHAPED = 20  # frames with a pose after which a person's bones are known
 _SAME = 0.72  # people who look more alike than that, one after the other, are one
 _CUT, _ALIKE = 38.0, 0.75  # grey levels between frames, and shared grey levels, at a cut
@@ -57,6 +59,7 @@ class PeopleFinder:
         self._tracks: dict[int, Seen] = {}
         self._masks: list[npt.NDArray[np.bool_]] = []
         self._times: list[float] = []
+        self._looks = 0
         self._ground: tuple[float, float] | None = None
 
     @property
@@ -98,7 +101,8 @@ class PeopleFinder:
         if t % max(1, round(self._rate / _POSES_A_SECOND)) == 0:
             whom = {p.track: p for p in everybody if p.box.height >= _SMALLEST}
             places = tuple(people.place_of_pose(person) for person in whom.values())
-            for pose in self._poses.estimate(frame.image, places, False):
+            self._looks += 1
+            for pose in estimated(self._poses, frame.image, places, mirrored=self._looks % 2 == 0):
                 if pose.mask is not None:
                     self._masks[-1] |= pose.mask
                 if pose.person in whom and belongs(pose, whom[pose.person].box):
@@ -170,8 +174,12 @@ class PeopleFinder:
         count: int,
         camera: Camera,
     ) -> Track:
+        sure = _surely_there(seen, first, first + count)
         regions = tuple(
-            seen.frames[t].region if t in seen.frames else None for t in range(first, first + count)
+            dataclasses.replace(region, sure=bool(sure[t - first]))
+            if t in seen.frames and (region := seen.frames[t].region) is not None
+            else None
+            for t in range(first, first + count)
         )
         joints = np.full((count, 24, 3), np.nan)
         if found is not None:
@@ -232,6 +240,16 @@ def _has_joints(seen: Seen) -> bool:
     looks = [each.joints[:, 2] for each in seen.frames.values() if each.joints[:, 2].any()]
     good = sum(int((sure >= 0.25).sum()) >= 4 for sure in looks)
     return good >= 1 and 5 * good >= len(looks)
+
+
+def _surely_there(seen: Seen, first: int, last: int) -> npt.NDArray[np.bool_]:
+    """Frames around which joints of the person were seen: elsewhere it may be a pattern that was taken for
+    somebody, or a track that is carried on into nothing."""
+    there = np.zeros(last - first, bool)
+    for t, each in seen.frames.items():
+        if (each.joints[:, 2] >= 0.25).sum() >= 4:
+            there[max(0, t - first - _SHOWN) : max(0, t - first + _SHOWN + 1)] = True
+    return there
 
 
 def _part_of_another(seen: Seen, everybody: dict[int, Seen], first: int) -> bool:

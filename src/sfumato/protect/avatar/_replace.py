@@ -41,7 +41,7 @@ from sfumato.protect.avatar._erase_mask import (
     rim,
     unreplaced,
 )
-from sfumato.protect.avatar._inpaint import Erased, erase
+from sfumato.protect.avatar._inpaint import Erased, erase, fill_around
 from sfumato.protect.avatar._recover_missed import recover_missed_people
 from sfumato.protect.avatar._scene import OwnPixels, Scene, Track, outline
 
@@ -78,7 +78,7 @@ class Rules:
 @dataclass(frozen=True)
 class ComposedFrame:
     """One frame without its people. ``public`` marks pixels that the renderer alone wrote, which are
-    ``layer``'s; ``blanked`` are stand-ins of people without a pose, and what was greyed out."""
+    ``layer``'s; ``blanked`` are stand-ins of people without a pose, and what was covered after that."""
 
     image: Image
     public: Mask
@@ -245,7 +245,7 @@ class Replacement:
             if region is None:
                 continue
             known[region.window] |= region.cut
-            if not each.there[t]:
+            if not each.there[t] and (region.sure or self._rules.missed == "fail"):
                 left[region.window] |= region.cut
         rest = self._seen[t] & ~known
         if rest.any():
@@ -404,11 +404,13 @@ def bridged(present: npt.NDArray[np.bool_], gap: int) -> npt.NDArray[np.bool_]:
     return np.asarray((closed[0, gap : gap + len(present)] > 0) | present)
 
 
-def greyed(made: ComposedFrame, seen: Mask, rules: Rules) -> ComposedFrame:
-    """A frame without what is still ``seen`` of people in it.
+def covered(made: ComposedFrame, seen: Mask, rules: Rules) -> ComposedFrame:
+    """A frame without what is still ``seen`` of people in it: a smooth patch, of nothing but its surroundings.
 
     Public pixels are the renderer's whatever is seen in them: they stay as they are.
     """
-    grey = erase_mask(seen[None], hold=0, grow=rules.grow, feather=0).inside[0] & ~made.public
-    image = np.where(grey[..., None], np.uint8(GREY), made.image)
-    return dataclasses.replace(made, image=image, blanked=made.blanked | grey)
+    hidden = erase_mask(seen[None], hold=0, grow=rules.grow, feather=0).inside[0] & ~made.public
+    image, place = made.image.copy(), extent(hidden, max(hidden.shape) // 16 + 1)
+    if place is not None:
+        image[place] = fill_around(image[place], hidden[place], texture=False)
+    return dataclasses.replace(made, image=image, blanked=made.blanked | hidden)
