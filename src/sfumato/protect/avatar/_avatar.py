@@ -65,7 +65,7 @@ PUBLIC_WHEN_REFINED = (
 REMEMBERED = "real people whom the diffusion model remembers from its own training"
 
 
-_MEMORY = 200 << 20  # bytes that the frames of one window may take
+_MEMORY = 128 << 20  # bytes that the frames of one window may take
 _TAIL = 4  # a rest shorter than a quarter of a window is added to the window before
 
 
@@ -271,6 +271,7 @@ class Avatar(Method):
                     watch(frame, everybody(mask, number), mask)
             yield from self._replaced(given, found, by_hand, eraser, refiner)
             first += len(given)
+            del given, scene, found, by_hand  # the next window is looked for without this one
         decided.finish()
         for part in (finder, eraser):
             # what reads files of other tools refuses those that speak of more frames

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import cv2
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from scipy.ndimage import binary_closing, binary_dilation, binary_opening
 
 from sfumato import people
-from sfumato.body import Camera, Paths, Sightings, fitting_error, ground_plane, joint_paths
+from sfumato.body import INDEX, Camera, Paths, Sightings, fitting_error, ground_plane, joint_paths
 from sfumato.media import Frame, Image
 from sfumato.protect.avatar._scene import AHEAD, OwnPixels, Scene, Track, outline
 from sfumato.protect.avatar._sighted import Seen, alike, belongs, estimated, sightings
@@ -25,9 +26,10 @@ _POSES_A_SECOND = (
 _SMALLEST = 28  # pixels of height below which nobody is posed
 _GOOD = 0.10  # metres at the body by which a fit may miss what was seen
 _CARRIED = 0.6  # seconds over which a pose is carried without being seen
+_HEAD = 0.15  # of a person's height that a head may be away from where it was found
 _COVERED = 0.35  # of the person's own pixels must be where the pose has a body
 _STEADY = 5  # frames: a pose is believed, and doubted, for no less
-_SHOWN = 8  # frames around a look that saw joints on which somebody is surely there
+_SHOWN = 10  # frames between two looks that saw joints on which somebody is surely there
 _SHAPED = 20  # frames with a pose after which a person's bones are known
 _SAME = 0.72  # people who look more alike than that, one after the other, are one
 _CUT, _ALIKE = 38.0, 0.75  # grey levels between frames, and shared grey levels, at a cut
@@ -195,6 +197,7 @@ class PeopleFinder:
                     if fits[i] and t in seen.frames:
                         joints[t - first] = joint
             _doubt_where_elsewhere(joints, regions, camera)
+            _doubt_without_head(joints, seen, first, camera)
             _without_flicker(joints)
         return Track(joints, seen.number, regions)
 
@@ -243,12 +246,13 @@ def _has_joints(seen: Seen) -> bool:
 
 
 def _surely_there(seen: Seen, first: int, last: int) -> npt.NDArray[np.bool_]:
-    """Frames around which joints of the person were seen: elsewhere it may be a pattern that was taken for
-    somebody, or a track that is carried on into nothing."""
+    """Frames on which joints of the person were seen, and those between two of them that are near: elsewhere it
+    may be a pattern that was taken for somebody, or a track that is carried on into nothing."""
     there = np.zeros(last - first, bool)
-    for t, each in seen.frames.items():
-        if (each.joints[:, 2] >= 0.25).sum() >= 4:
-            there[max(0, t - first - _SHOWN) : max(0, t - first + _SHOWN + 1)] = True
+    looks = sorted(t for t, each in seen.frames.items() if (each.joints[:, 2] >= 0.25).sum() >= 4)
+    for before, after in pairwise([*looks[:1], *looks]):
+        begin = before if after - before <= _SHOWN else after
+        there[max(0, begin - first) : max(0, after + 1 - first)] = True
     return there
 
 
@@ -307,6 +311,21 @@ def _doubt_where_elsewhere(
         x = np.clip((xs * factor).astype(int), 0, small.width - 1)
         doubted[t] = drawn[y, x].mean() < _COVERED
     joints[doubted] = np.nan
+
+
+def _doubt_without_head(
+    joints: npt.NDArray[np.float64], seen: Seen, first: int, camera: Camera
+) -> None:
+    """Take poses away whose head is far from where the person's head was found: giants, and bodies upside
+    down."""
+    for t in np.flatnonzero(np.isfinite(joints).any(axis=(1, 2))):
+        each = seen.frames.get(first + int(t))
+        if each is None or each.head is None:
+            continue
+        spot = camera.project((joints[t, INDEX["neck"]] + joints[t, INDEX["crown"]]) / 2)
+        away = float(np.hypot(*(spot - np.array(each.head.centre))))
+        if away > _HEAD * each.box.height + max(each.head.height, each.head.width) / 2:
+            joints[t] = np.nan
 
 
 def _without_flicker(joints: npt.NDArray[np.float64]) -> None:

@@ -167,10 +167,13 @@ class Replacement:
         self.errors = tuple(each.error for each in self._motions)
         self.figures = [DrawnBody(each.joints, each.there) for each in self._motions]
         self._seen = recover_missed_people(frames, found)
-        self._grown = [
-            grown_people(self._wanted(t), self._regions(t), rules.grow) for t in range(len(frames))
+        self._packed = [  # bits: of large pictures there are many
+            np.packbits(grown_people(self._wanted(t), self._regions(t), rules.grow))
+            for t in range(len(frames))
         ]
-        hidden = np.stack([rim(self._inside(t), rules.feather) > 0 for t in range(len(frames))])
+        hidden = np.empty(found.masks.shape, bool)
+        for t in range(len(frames)):
+            hidden[t] = rim(self._inside(t), rules.feather) > 0
         self.erased = eraser(frames, hidden)
         self._drawings: list[Drawing] | None = None
         self._painted: Frames | None = None
@@ -195,8 +198,9 @@ class Replacement:
 
     def _inside(self, t: int) -> Mask:
         """What is erased entirely: people on this frame and its neighbours, grown."""
-        hold = self._rules.hold
-        return np.asarray(np.any(self._grown[max(0, t - hold) : t + hold + 1], axis=0))
+        hold, shape = self._rules.hold, self._found.masks.shape[1:]
+        around = np.bitwise_or.reduce(self._packed[max(0, t - hold) : t + hold + 1])
+        return np.unpackbits(around, count=shape[0] * shape[1]).view(bool).reshape(shape)
 
     def _drawn(self, t: int) -> Drawing:
         here = [each for each in self._motions if each.there[t]]

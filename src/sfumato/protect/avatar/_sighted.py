@@ -87,7 +87,7 @@ class Sighted:
     box: people.Box
     joints: npt.NDArray[np.float32]  # (17, 3) of MoveNet, confidence 0 where not seen on this frame
     pose: people.Pose | None = None
-    head: float = 0.0  # pixels of height, 0 if unknown
+    head: people.Box | None = None
 
 
 @dataclass(eq=False)
@@ -109,8 +109,7 @@ class Seen:
         region = None
         if person.cut is not None and person.window is not None and person.cut.size:
             region = OwnPixels(person.window, person.cut)
-        head = 0.0 if person.head is None else person.head.height
-        self.frames[t] = Sighted(region, person.box, joints, pose, head)
+        self.frames[t] = Sighted(region, person.box, joints, pose, person.head)
         if seen_now and region is not None and len(self.looks) < _LOOKS:
             look = appearance(image, region)
             if look is not None:
@@ -195,7 +194,8 @@ def sightings(seen: Seen, first: int, last: int, camera: Camera) -> Sightings:
         i = t - first
         pose = sighted.pose
         if pose is not None:
-            spots, visible = _FROM_33 @ pose.points[:, :2], _FROM_33 @ pose.visibility
+            visible = _FROM_33 @ pose.visibility
+            spots = np.asarray(_FROM_33 @ pose.points[:, :2], np.float64)
             near = [known for known in whole if abs(known - t) <= _NEAR]
             if near or not _squeezed(pose, sighted.head):
                 pixels[0, i] = spots
@@ -251,13 +251,13 @@ def _whole_bodies(seen: Seen) -> list[int]:
     return found
 
 
-def _squeezed(pose: people.Pose, head: float) -> bool:
+def _squeezed(pose: people.Pose, head: people.Box | None) -> bool:
     """Whether a whole body was squeezed into what shows a head and shoulders: head and pose are of
     different sizes."""
     shoulders, ears = pose.points[[11, 12], :2], pose.points[[7, 8], :2]
     width = np.linalg.norm(shoulders[0] - shoulders[1])
     neck = np.linalg.norm(shoulders.mean(0) - ears.mean(0))
-    return bool(max(width, neck) < _SMALLER * head)
+    return head is not None and bool(max(width, neck) < _SMALLER * head.height)
 
 
 def _corrected(local: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
