@@ -204,6 +204,7 @@ def _start(seen: Sightings, lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.
     place = (seen.places * seen.trust[..., None]).sum(0) / np.maximum(trust, 1e-9)[..., None]
     has = seen.local_trust > 0
     local = np.where(has[..., None], seen.local, 0.0)
+    standing = _standing_at_ease(lengths)
     depth = np.full(count, np.nan)
     shift = np.zeros((count, 2))
     for t in range(count):
@@ -213,12 +214,9 @@ def _start(seen: Sightings, lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.
         w = trust[t, ok, None]
         middle = (w * place[t, ok]).sum(0) / w.sum()
         spread = np.sqrt((w * (place[t, ok] - middle) ** 2).sum() / w.sum())
-        if has[t].any():
-            own = local[t, ok, :2]
-            centre = (w * own).sum(0) / w.sum()
-            size = np.sqrt((w * (own - centre) ** 2).sum() / w.sum())
-        else:  # a standing body about the middle of its joints
-            centre, size = np.zeros(2), 1.1 * lengths[2]
+        own = local[t, ok, :2] if has[t].any() else standing[ok]
+        centre = (w * own).sum(0) / w.sum()
+        size = np.sqrt((w * (own - centre) ** 2).sum() / w.sum())
         depth[t] = max(size / max(spread, 1e-6), _NEAREST)
         shift[t] = middle * depth[t] - centre
     known = np.isfinite(depth)
@@ -243,6 +241,24 @@ def _start(seen: Sightings, lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.
             for axis in range(3):
                 out[:, j, axis] = np.interp(times, times[good], out[good, j, axis])
     return out
+
+
+def _standing_at_ease(lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Where the points (17, 2) of somebody are who stands before the camera, in metres about the hips."""
+    upper, fore, thigh, shin, hand, foot, trunk, shoulders, hips, _, neck = (
+        float(v) for v in lengths
+    )
+    below = {
+        "shoulder": -trunk, "elbow": upper - trunk, "wrist": upper + fore - trunk,
+        "hand": upper + fore + hand - trunk, "hip": 0.0, "knee": thigh, "ankle": thigh + shin,
+        "toe": thigh + shin + foot / 3,
+    }  # fmt: skip
+    rows = []
+    for name in POINTS[:-1]:
+        side, _, end = name.partition("_")
+        half = (shoulders if end in ("shoulder", "elbow", "wrist", "hand") else hips) / 2
+        rows.append((half if side == "left" else -half, below[end]))
+    return np.array([*rows, (0.0, -trunk - 0.8 * neck)])
 
 
 def _gap(seen: Sightings, points: Floats) -> npt.NDArray[np.float64]:

@@ -27,6 +27,10 @@ _SMALLEST = 28  # pixels of height below which nobody is posed
 _GOOD = 0.10  # metres at the body by which a fit may miss what was seen
 _CARRIED = 0.6  # seconds over which a pose is carried without being seen
 _HEAD = 0.15  # of a person's height that a head may be away from where it was found
+_GIANT, _SIZED = (
+    (2.5, 3.5),
+    ("neck", "crown", "left_shoulder", "right_shoulder"),
+)  # sizes of the head
 _COVERED = 0.35  # of the person's own pixels must be where the pose has a body
 _STEADY = 5  # frames: a pose is believed, and doubted, for no less
 _SHOWN = 10  # frames between two looks that saw joints on which somebody is surely there
@@ -316,15 +320,18 @@ def _doubt_where_elsewhere(
 def _doubt_without_head(
     joints: npt.NDArray[np.float64], seen: Seen, first: int, camera: Camera
 ) -> None:
-    """Take poses away whose head is far from where the person's head was found: giants, and bodies upside
-    down."""
+    """Take poses away whose head is far from where the person's head was found, or is much larger: giants,
+    and bodies upside down."""
     for t in np.flatnonzero(np.isfinite(joints).any(axis=(1, 2))):
         each = seen.frames.get(first + int(t))
         if each is None or each.head is None:
             continue
         spot = camera.project((joints[t, INDEX["neck"]] + joints[t, INDEX["crown"]]) / 2)
         away = float(np.hypot(*(spot - np.array(each.head.centre))))
-        if away > _HEAD * each.box.height + max(each.head.height, each.head.width) / 2:
+        large = max(each.head.height, each.head.width)
+        spots = camera.project(joints[t, [INDEX[name] for name in _SIZED]])
+        sizes = np.linalg.norm(spots[::2] - spots[1::2], axis=1)
+        if away > _HEAD * each.box.height + large / 2 or (sizes > large * np.array(_GIANT)).any():
             joints[t] = np.nan
 
 
