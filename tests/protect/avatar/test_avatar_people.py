@@ -306,6 +306,17 @@ def test_nobody_stands_in_where_nobody_was_surely_seen(
             replace(clip.frames, scene, [cast[0]], Rules(missed="fail"), Light())
 
 
+def test_joints_that_were_guessed_inside_a_box_are_not_evidence() -> None:
+    _, joints = standing()
+    image, seen = np.zeros((110, 100, 3), np.uint8), Seen(0)
+    found = ("movenet+centernet", "centernet", "centernet+centerface", "movenet", "bridged", "yolo")
+    for t, evidence in enumerate(found):
+        box = people.Box(30, 5, 70, 105)
+        seen.add(t, people.Person(0, box, joints, None, evidence, (110, 100)), None, image)
+    heard = [bool(seen.frames[t].joints[:, 2].any()) for t in range(len(found))]
+    assert heard == [True, False, False, True, False, True]
+
+
 def test_somebody_is_surely_there_between_near_looks_that_saw_joints() -> None:
     box = people.Box(20, 10, 60, 110)
     looks = {0: 9, 4: 9, 8: 0, 12: 9, 30: 9, 34: 2}

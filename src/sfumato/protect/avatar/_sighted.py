@@ -22,6 +22,7 @@ _SWAP = [POINTS.index(n.replace("left", "?").replace("right", "left").replace("?
          for n in POINTS]  # fmt: skip
 _JOINT = 0.2  # confidence from which a joint of MoveNet counts
 _SWAPPED = 0.5  # a pose is turned about if that brings it so much nearer to the one before
+_WITHOUT_JOINTS = frozenset(("centernet", "centerface", "nanodet"))  # detectors of boxes alone
 _INSIDE, _AROUND = 0.6, 1.2  # of the landmarks in view must lie in the box, so much larger
 _SURE = 0.3  # confidence of the best joint on a frame on which MoveNet saw the person
 _NEAR = 7  # frames around one on which MoveNet looked
@@ -105,7 +106,8 @@ class Seen:
     def add(self, t: int, person: people.Person, pose: people.Pose | None, image: Image) -> None:
         seen_now = person.state == "seen"
         joints = person.joints.copy()
-        joints[:, 2] *= seen_now
+        # joints of somebody whom only these found are those that BlazePose sees in any box
+        joints[:, 2] *= seen_now and not _WITHOUT_JOINTS.issuperset(person.evidence.split("+"))
         region = None
         if person.cut is not None and person.window is not None and person.cut.size:
             region = OwnPixels(person.window, person.cut)
