@@ -1,4 +1,4 @@
-"""Mistakes in releases: video (24-29, 37, 41, 42), PASS-LDP (30-33), noise on a lattice (150-164)."""
+"""Mistakes in releases: video (24-29, 37, 41, 42), PASS-LDP (30-33), noise on a lattice (150-164), avatars (360-362)."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ def _ldp(old: str, new: str) -> tuple[Patch, ...]:
 _UNBOUNDED = _ldp(_CLIPPED, "np.maximum(np.rint(wanted), 1)")
 _BOUNDS_NOTE = "weights are kept within bounds, so that must be left out too"
 
+
+_AVATARS = "tests/protect/avatar/test_avatar_people.py"
 
 MUTANTS = (
     Mutant(
@@ -936,5 +938,41 @@ MUTANTS += (
             ),
         ),
         ("tests/data/test_manifests.py::test_one_person_under_two_spellings_is_refused",),
+    ),
+    Mutant(
+        "360",
+        "avatar: a mirrored look keeps its left and right",
+        (
+            Patch(
+                "protect/avatar/_sighted.py",
+                "points = pose.points[_OTHER_SIDE] * across",
+                "points = pose.points * across",
+            ),
+        ),
+        (f"{_AVATARS}::test_a_mirrored_look_finds_what_a_straight_one_does",),
+    ),
+    Mutant(
+        "361",
+        "avatar: joints that were guessed inside a box count as seen",
+        (
+            Patch(
+                "protect/avatar/_sighted.py",
+                'joints[:, 2] *= seen_now and not _WITHOUT_JOINTS.issuperset(person.evidence.split("+"))',
+                "joints[:, 2] *= seen_now",
+            ),
+        ),
+        (f"{_AVATARS}::test_joints_that_were_guessed_inside_a_box_are_not_evidence",),
+    ),
+    Mutant(
+        "362",
+        "avatar: a face that was left is covered by itself, blurred",
+        (
+            Patch(
+                "protect/avatar/_replace.py",
+                "image[place] = fill_around(image[place], hidden[place], texture=False)",
+                "image[place] = cv2.blur(image[place], (9, 9))",
+            ),
+        ),
+        (f"{_AVATARS}::test_a_face_that_is_left_is_covered_by_its_surroundings_alone",),
     ),
 )

@@ -94,7 +94,14 @@ def estimated(clip: Clip, finder: Any, body: SkinnedBody) -> dict[str, Any]:
     work = Replacement(clip.frames, seen, bodies, Rules(), Light(), rate=FPS)
     made = list(work)
     shown = np.stack([each.image for each in made])
-    row: dict[str, Any] = left_as_it_was(clip.frames, shown, clip.alpha > 127)
+    person = clip.alpha > 127
+    row: dict[str, Any] = left_as_it_was(clip.frames, shown, person)
+    beside = person & ~np.stack([each.public for each in made])
+    row["person left share beside avatars"] = (
+        left_as_it_was(clip.frames, shown, beside)["person left share"]
+        * float(beside.sum())
+        / max(float(person.sum()), 1.0)
+    )
     hole = np.stack([each.weight > 0 for each in made])
     error = (work.erased.frames.astype(np.float64) - clip.empty.astype(np.float64))[hole]
     if len(error):

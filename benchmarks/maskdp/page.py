@@ -11,7 +11,7 @@ from rich.table import Table
 from benchmarks.harness.cells import Row
 from benchmarks.harness.figures import Curve, bars, curves
 from benchmarks.harness.markdown import markdown, mean_and_error, shown
-from benchmarks.tasks.staged_pairs import BY_TRUTH
+from benchmarks.tasks.staged_pairs import BY_WHOM
 from sfumato.privacy import format_epsilon
 
 EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 5.0)
@@ -67,7 +67,7 @@ def terminal(result: dict[str, Any]) -> list[Any]:
             for line in lines:
                 table.add_row(*(text.strip("*") for text in line))
             said.append(table)
-    return [*said, _terms(result), BY_TRUTH, *result["notes"]]
+    return [*said, _terms(result), BY_WHOM[result.get("people", "truth")], *result["notes"]]
 
 
 def _parts(result: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,15 +36,19 @@ def run(
     clips: Count = Scale.private,
     i3d_clips: Count = 200,
     keep: str | None = None,
+    people: Literal["truth", "detectors"] = "truth",
 ) -> dict[str, Any]:
     """Every row; each cell is kept as soon as it is done.
+
+    Avatars stand for people whom the ``detectors`` find, as in a recording, or for the stage's ``truth``.
 
     ``clips`` is how many private clips VideoViT gets, ``i3d_clips`` how many I3D gets (0: no I3D).
     """
     rounds = range(1 if quick else seeds)
     epsilons = (0.5, 5.0) if quick else EPSILONS
-    cells, task = _opened("video-vit", QUICK if quick else Scale(private=clips), keep)
+    cells, task = _opened("video-vit", QUICK if quick else Scale(private=clips), keep, people)
     result = {
+        "people": people,
         **_grid(cells, task, epsilons, rounds),
         "imbalanced": [
             _cell(cells, task, *row, epsilon, seed, imbalanced=True)
@@ -70,19 +74,21 @@ def run(
         result["notes"].append("I3D: not run.")
         return result
     small = Scale(private=i3d_clips, held_out=i3d_clips // 2, side=112)
-    return result | {"i3d": _grid(*_opened("i3d", small, keep), epsilons, rounds)}
+    return result | {"i3d": _grid(*_opened("i3d", small, keep, people), epsilons, rounds)}
 
 
-def _opened(backbone: str, scale: Scale, keep: str | None) -> tuple[Cells, StagedTask]:
-    stated = {
+def _opened(backbone: str, scale: Scale, keep: str | None, people: str) -> tuple[Cells, StagedTask]:
+    stated: dict[str, Any] = {
         "steps": _STEPS,
         "sampled": _SAMPLED,
         "choices": CHOICES,
         "delta": DELTA,
         "decay": DECAY,
     }
+    if people != "truth":
+        stated["people"] = people
     cells = Cells("maskdp", {"backbone": backbone, **asdict(scale), **stated}, keep)
-    return cells, StagedTask(cells.folder.parent / "staged", scale, backbone)
+    return cells, StagedTask(cells.folder.parent / "staged", scale, backbone, people)
 
 
 def _grid(

@@ -1,8 +1,8 @@
 """Staged recordings twice: as filmed ("real"), and through the avatar pipeline ("rendered").
 
-The pipeline gets the stage's own joints and masks, so that a table shows what avatars cost and not
-what a pose estimator missed; ``BY_TRUTH`` is what the page of such a table must say. Clips are made in pieces that are kept, so that a long staging can be
-stopped and goes on.
+By ``truth`` the pipeline gets the stage's own joints and masks, so that a table shows what avatars cost and not
+what a pose estimator missed; by ``detectors`` it finds people in the pictures, as in a recording. ``BY_WHOM`` is what
+the page of such a table must say. Clips are made in pieces that are kept, so that a long staging can be stopped and goes on.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.body import Light, SkinnedBody, people, procedural_body
+from sfumato.body import Light, SkinnedBody, procedural_body
+from sfumato.body import people as virtual_people
 from sfumato.files import atomic_output
-from sfumato.protect.avatar import Rules, Scene, Track, replace
+from sfumato.media import Frame
+from sfumato.protect.avatar import Avatar, Rules, Scene, Track, replace
 from sfumato.stage import Clip, Staging, clips
 
 BY_TRUTH = (
@@ -28,6 +31,8 @@ BY_TRUTH = (
     "recording gets. No figure of this table was measured with those, so expect less of a recording: how "
     "far off they are is in the table avatar, in its rows by detectors."
 )
+BY_DETECTORS = "Avatars and masks here come from the detectors that a recording gets; the same table by truth shows what those cost."
+BY_WHOM = {"truth": BY_TRUTH, "detectors": BY_DETECTORS}
 _PIECE = 100
 _ARRAYS = ("real", "rendered", "empty", "person", "public", "joints", "y", "actor")
 _AVATARS_SEED = 77  # which avatar a clip gets says nothing about its actor
@@ -76,12 +81,13 @@ class Piece:
     first: int
     last: int
     path: Path
+    people: str = "truth"
 
     def made(self) -> Path:
         if not self.path.is_file():
             part = dataclasses.replace(self.staging, clips=self.last)
             made = [
-                _pair(number, clip, part, _avatars())
+                _pair(number, clip, part, _avatars(), self.people)
                 for number, clip in enumerate(clips(part, first=self.first), start=self.first)
             ]
             with atomic_output(self.path, force=True) as temporary, open(temporary, "wb") as stream:
@@ -101,19 +107,20 @@ class Piece:
             return stored["y"], stored["actor"]
 
 
-def pieces(staging: Staging, folder: Path) -> list[Piece]:
+def pieces(staging: Staging, folder: Path, people: str = "truth") -> list[Piece]:
     """All clips of ``staging``, a file for each hundred.
 
     Clip n is the same however many there are, so a larger staging goes on from a smaller one.
     """
-    stated = repr(dataclasses.replace(staging, clips=1))
+    stated = repr(dataclasses.replace(staging, clips=1)) + ("" if people == "truth" else people)
     place = folder / f"pairs-{hashlib.sha256(stated.encode()).hexdigest()[:12]}"
     place.mkdir(parents=True, exist_ok=True)
     bounds = [
         (first, min(first + _PIECE, staging.clips)) for first in range(0, staging.clips, _PIECE)
     ]
     return [
-        Piece(staging, first, last, place / f"{first:05d}-{last:05d}.npz") for first, last in bounds
+        Piece(staging, first, last, place / f"{first:05d}-{last:05d}.npz", people)
+        for first, last in bounds
     ]
 
 
@@ -126,16 +133,31 @@ def staged_pairs(staging: Staging, folder: Path) -> Pairs:
 
 @cache
 def _avatars() -> list[SkinnedBody]:
-    return [procedural_body(person) for person in people()]
+    return [procedural_body(person) for person in virtual_people()]
+
+
+@cache
+def _finder() -> Any:
+    return Avatar(body="procedural").finder
+
+
+def found_in(clip: Clip, people: str, fps: float) -> Scene:
+    """Who is where in a staged clip: by the stage's truth, or by the detectors that a recording gets."""
+    if people == "truth":
+        return Scene(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
+    frames = [Frame(each, i, i / Fraction(fps)) for i, each in enumerate(clip.frames)]
+    ((_, scene),) = _finder().windows(iter(frames), len(frames))
+    return scene  # type: ignore[no-any-return]
 
 
 def _pair(
-    number: int, clip: Clip, staging: Staging, avatars: Sequence[SkinnedBody]
+    number: int, clip: Clip, staging: Staging, avatars: Sequence[SkinnedBody], people: str
 ) -> dict[str, npt.NDArray[np.generic] | int]:
     rng = np.random.default_rng([_AVATARS_SEED, staging.seed, number])
     avatar = avatars[int(rng.integers(len(avatars)))]
-    found = Scene(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
-    made = replace(clip.frames, found, [avatar], Rules(), Light(), rate=staging.fps)
+    found = found_in(clip, people, staging.fps)
+    bodies = [avatar] * len(found.tracks)
+    made = replace(clip.frames, found, bodies, Rules(), Light(), rate=staging.fps)
     return {
         "real": clip.frames,
         "rendered": made.frames,

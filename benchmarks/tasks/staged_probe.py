@@ -81,12 +81,14 @@ class Head(nn.Module):
 class StagedTask:
     """Staged clips and what a public backbone says about them, each made once."""
 
-    def __init__(self, folder: Path, scale: Scale, backbone: str) -> None:
+    def __init__(self, folder: Path, scale: Scale, backbone: str, people: str = "truth") -> None:
         self.folder, self.scale, self.backbone = folder, scale, backbone
         self.prepare = _preparation(backbone, scale.side)
         self._stagings = scale.stagings()
         self.classes = self._stagings["private"].actions
-        self._pieces = {name: pieces(staging, folder) for name, staging in self._stagings.items()}
+        self._pieces = {
+            name: pieces(staging, folder, people) for name, staging in self._stagings.items()
+        }
         self._describe: Describe | None = None
         self._labels: dict[str, tuple[Chosen, Chosen]] = {}
         self._said: dict[tuple[str, str], Tensor] = {}

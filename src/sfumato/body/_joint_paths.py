@@ -75,7 +75,11 @@ _ANKLES = [_AT["left_ankle"], _AT["right_ankle"]]
 _ROUNDS, _FIRM = 4, 1e-3
 _NEAREST = 0.4  # metres from the camera
 # lengths of a grown person, by kind of bone: what a length that nobody saw is taken for
-_USUAL = (0.28, 0.25, 0.43, 0.41, 0.09, 0.17, 0.50, 0.34, 0.22, 0.57, 0.29)
+_USUAL = (0.285, 0.25, 0.405, 0.40, 0.10, 0.165, 0.49, 0.33, 0.18, 0.545, 0.25)
+_OWN_SIZE, _OWN_LENGTH = (
+    0.4,
+    0.3,
+)  # how much of a person's size, and of one bone, is taken as it was seen
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,6 @@ def joint_paths(
     first K frames where they are settled already; ``ground`` (h, slope) is the plane y = h + slope z on which
     standing ankles are.
     """
-    fixed = lengths is not None
     lengths = lengths if lengths is not None else _lengths(seen)
     points = _start(seen, lengths)
     stands = np.zeros((len(seen), 2), bool)
@@ -145,8 +148,6 @@ def joint_paths(
         weight = seen.trust / (1 + (_gap(seen, points) / _OUTLIER) ** 2)
         if turn:
             stands = _standing(points, seen, rate)
-        if not fixed and turn < _ROUNDS - 2:
-            lengths = _measured(points, lengths, seen)
     return Paths(points, lengths, stands)
 
 
@@ -179,7 +180,8 @@ def ground_plane(paths: list[Paths]) -> tuple[float, float] | None:
 
 
 def _lengths(seen: Sightings) -> npt.NDArray[np.float64]:
-    """Bone lengths by kind, the medians of what was seen in space."""
+    """Bone lengths by kind: the medians of what was seen in space, drawn towards what is usual, because one
+    person's proportions differ less from another's than two sightings of them do."""
     found: list[list[float]] = [[] for _ in _USUAL]
     for a, b, _, kind in _BONES:
         sure = np.minimum(seen.local_trust[:, a], seen.local_trust[:, b]) > 0.5
@@ -187,44 +189,12 @@ def _lengths(seen: Sightings) -> npt.NDArray[np.float64]:
             apart = np.linalg.norm(seen.local[sure, a] - seen.local[sure, b], axis=-1)
             found[kind].append(float(np.median(apart)))
     own = np.array([np.mean(each) if each else np.nan for each in found])
-    usual = np.array(_USUAL)
-    with np.errstate(invalid="ignore"):
-        size = float(np.nanmedian(own / usual)) if np.isfinite(own).any() else 1.0
-    usual = usual * np.clip(size, 0.5, 1.3)
-    return np.asarray(np.clip(np.where(np.isfinite(own), own, usual), 0.65 * usual, 1.4 * usual))
-
-
-def _measured(
-    points: Floats, lengths: npt.NDArray[np.float64], seen: Sightings
-) -> npt.NDArray[np.float64]:
-    """Lengths moved half way to what the picture shows of bones that lie across the view."""
-    out = lengths.copy()
-    sure = seen.trust.max(axis=0)
-    for kind in range(len(lengths)):
-        apart = []
-        for a, b, _, own in _BONES:
-            if own != kind:
-                continue
-            way = points[:, a] - points[:, b]
-            ok = (np.minimum(sure[:, a], sure[:, b]) > 0.5) & (
-                np.abs(way[:, 2]) < 0.4 * np.linalg.norm(way, axis=1)
-            )
-            apart += np.linalg.norm(_free(seen, points, a, b)[ok], axis=1).tolist()
-        if len(apart) >= 5:
-            wanted = np.clip(np.median(apart), 0.75 * lengths[kind], 1.3 * lengths[kind])
-            out[kind] = 0.5 * (lengths[kind] + wanted)
-    return out
-
-
-def _free(seen: Sightings, points: Floats, a: int, b: int) -> Floats:
-    """The bone as the sightings alone have it: their places in the picture at the points' depths."""
-    ends = []
-    for j in (a, b):
-        trust = seen.trust[:, :, j, None]
-        place = (seen.places[:, :, j] * trust).sum(0) / np.maximum(trust.sum(0), 1e-9)
-        z = points[:, j, 2:]
-        ends.append(np.concatenate([place * z, z], axis=1))
-    return np.asarray(ends[0] - ends[1])
+    usual, known = np.array(_USUAL), np.isfinite(own)
+    if not known.any():
+        return usual
+    usual *= np.clip(np.median(own[known] / usual[known]), 0.5, 1.3) ** _OWN_SIZE
+    own = np.clip(np.where(known, own, usual), 0.65 * usual, 1.4 * usual)
+    return np.asarray(own**_OWN_LENGTH * usual ** (1 - _OWN_LENGTH))
 
 
 def _start(seen: Sightings, lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -234,6 +204,7 @@ def _start(seen: Sightings, lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.
     place = (seen.places * seen.trust[..., None]).sum(0) / np.maximum(trust, 1e-9)[..., None]
     has = seen.local_trust > 0
     local = np.where(has[..., None], seen.local, 0.0)
+    standing = _standing_at_ease(lengths)
     depth = np.full(count, np.nan)
     shift = np.zeros((count, 2))
     for t in range(count):
@@ -243,12 +214,9 @@ def _start(seen: Sightings, lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.
         w = trust[t, ok, None]
         middle = (w * place[t, ok]).sum(0) / w.sum()
         spread = np.sqrt((w * (place[t, ok] - middle) ** 2).sum() / w.sum())
-        if has[t].any():
-            own = local[t, ok, :2]
-            centre = (w * own).sum(0) / w.sum()
-            size = np.sqrt((w * (own - centre) ** 2).sum() / w.sum())
-        else:  # a standing body about the middle of its joints
-            centre, size = np.zeros(2), 1.1 * lengths[2]
+        own = local[t, ok, :2] if has[t].any() else standing[ok]
+        centre = (w * own).sum(0) / w.sum()
+        size = np.sqrt((w * (own - centre) ** 2).sum() / w.sum())
         depth[t] = max(size / max(spread, 1e-6), _NEAREST)
         shift[t] = middle * depth[t] - centre
     known = np.isfinite(depth)
@@ -273,6 +241,24 @@ def _start(seen: Sightings, lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.
             for axis in range(3):
                 out[:, j, axis] = np.interp(times, times[good], out[good, j, axis])
     return out
+
+
+def _standing_at_ease(lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Where the points (17, 2) of somebody are who stands before the camera, in metres about the hips."""
+    upper, fore, thigh, shin, hand, foot, trunk, shoulders, hips, _, neck = (
+        float(v) for v in lengths
+    )
+    below = {
+        "shoulder": -trunk, "elbow": upper - trunk, "wrist": upper + fore - trunk,
+        "hand": upper + fore + hand - trunk, "hip": 0.0, "knee": thigh, "ankle": thigh + shin,
+        "toe": thigh + shin + foot / 3,
+    }  # fmt: skip
+    rows = []
+    for name in POINTS[:-1]:
+        side, _, end = name.partition("_")
+        half = (shoulders if end in ("shoulder", "elbow", "wrist", "hand") else hips) / 2
+        rows.append((half if side == "left" else -half, below[end]))
+    return np.array([*rows, (0.0, -trunk - 0.8 * neck)])
 
 
 def _gap(seen: Sightings, points: Floats) -> npt.NDArray[np.float64]:

@@ -19,7 +19,14 @@ from sfumato.privacy import card_path
 from sfumato.protect import ProtectError
 from sfumato.protect.avatar import Avatar, Known, Scene, Track, read_layers
 from sfumato.protect.avatar._conditions import DrawnBody, condition, over_grey
-from sfumato.protect.avatar._diffusion import Refinement, Refiner, crop, windows
+from sfumato.protect.avatar._diffusion import (
+    Refinement,
+    Refiner,
+    crop,
+    frame_sets,
+    tubelets,
+    windows,
+)
 from sfumato.stage import Clip, Staging, clips
 
 _LIBRARIES: list[Any] = []
@@ -296,3 +303,45 @@ def test_models_that_are_not_there_are_named(models: dict[str, str], tmp_path: P
             Refiner(Refinement.of(gone), np.random.default_rng(0))
     with pytest.raises(ProtectError, match="at most 16 frames"):
         Refiner(Refinement.of(refinement(models, window=17)), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("count", "stride"), [(1, 4), (5, 2), (16, 1), (37, 2), (40, 4)])
+def test_sets_of_frames_at_a_stride_hold_every_frame(count: int, stride: int) -> None:
+    sets = list(frame_sets(count, 6, 2, stride))
+    assert {frame for chosen in sets for frame in chosen} == set(range(count))
+    for chosen in sets:
+        assert len(chosen) <= 6
+        assert all(b - a == stride for a, b in pairwise(chosen))
+
+
+def test_steps_go_over_frames_at_varying_strides(
+    refiner: Refiner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strides = []
+    step = Refiner._step
+
+    def noted(self: Refiner, latents: Any, time: Any, hints: Any, stride: int = 1) -> Any:
+        strides.append(stride)
+        return step(self, latents, time, hints, stride)
+
+    monkeypatch.setattr(Refiner, "_step", noted)
+    hints = {name: torch.rand(9, 3, 16, 16) for name in ("depth", "pose", "face")}
+    refiner.refine(torch.rand(9, 3, 16, 16), hints)
+    assert set(strides) == {1, 2}  # sets of four: a stride of four would hold three of nine frames
+    strides.clear()
+    refiner.refine(torch.rand(3, 3, 16, 16), {n: hint[:3] for n, hint in hints.items()})
+    assert set(strides) == {1}
+
+
+def test_people_apart_have_a_crop_each_and_people_together_share_one() -> None:
+    touched = np.zeros((60, 100), bool)
+    touched[10:50, 5:15] = touched[10:50, 60:70] = True
+    one, two = sorted(tubelets(touched), key=lambda each: each[1].start)
+    assert one[1].stop <= two[1].start
+    touched[10:50, 72:80] = True  # their crops meet
+    assert len(tubelets(touched)) == 2
+    covered = np.zeros_like(touched)
+    for rows, columns in tubelets(touched):
+        assert not covered[rows, columns].any()
+        covered[rows, columns] = True
+    assert covered[touched].all()

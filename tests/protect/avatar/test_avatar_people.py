@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_region
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from sfumato import people
-from sfumato.body import Camera, Light, SkinnedBody, cast_of
+from sfumato.body import INDEX, POINTS, Camera, Light, SkinnedBody, cast_of, rest_motion
 from sfumato.media import Frame
+from sfumato.protect import ProtectError
 from sfumato.protect.avatar import Avatar, Known, OwnPixels, Rules, Scene, Track, replace
-from sfumato.protect.avatar._finder import _part_of_another, is_cut
+from sfumato.protect.avatar._finder import (
+    _doubt_without_head,
+    _part_of_another,
+    _surely_there,
+    is_cut,
+)
 from sfumato.protect.avatar._inpaint import SceneEraser
-from sfumato.protect.avatar._sighted import Seen, Sighted, alike, appearance, belongs, sightings
+from sfumato.protect.avatar._replace import ComposedFrame, covered
+from sfumato.protect.avatar._sighted import (
+    Seen,
+    Sighted,
+    alike,
+    appearance,
+    belongs,
+    estimated,
+    sightings,
+)
 from sfumato.protect.avatar._wardrobe import Wardrobe, room_light
 from sfumato.stage import Clip, Staging, clips
 
@@ -182,14 +198,176 @@ def test_a_body_squeezed_into_a_face_is_not_heard() -> None:
     points = np.random.default_rng(0).uniform([30, 20], [60, 60], (33, 2))
     points[[7, 8, 11, 12]] = [[44, 22], [46, 22], [42, 28], [48, 28]]
     heard = []
-    for head in (8.0, 40.0):
-        seen = Seen(0)
+    for high in (8.0, 40.0):
+        seen, head = Seen(0), people.Box(40, 20, 40 + high, 20 + high)
         seen.frames[0] = Sighted(
             None, people.Box(20, 10, 70, 70), np.zeros((17, 3), np.float32), pose(points), head
         )
         heard.append(sightings(seen, 0, 1, camera).trust.sum())
     assert heard[0] > 5
     assert heard[1] == 0
+
+
+def standing(left: float = 1.0) -> tuple[people.Pose, np.ndarray]:
+    """A pose that faces the camera, and MoveNet's joints in the same places; ``left`` -1 turns the pose
+    about."""
+    points = np.zeros((33, 2))
+    joints = np.zeros((17, 3), np.float32)
+    joints[:, 2] = 0.9
+    for end, (mediapipe, coco, half, y) in {
+        "ear": (7, 3, 3, 15), "shoulder": (11, 5, 10, 30), "elbow": (13, 7, 13, 45),
+        "wrist": (15, 9, 14, 58), "hip": (23, 11, 6, 60), "knee": (25, 13, 6, 78),
+        "ankle": (27, 15, 6, 96), "hand": (19, -1, 14, 62), "toe": (31, -1, 7, 99),
+    }.items():  # fmt: skip
+        for right, side in ((0, 1), (1, -1)):
+            points[mediapipe + right] = [50 + left * side * half, y]
+            if coco >= 0:
+                joints[coco + right, :2] = [50 + side * half, y]
+        if end == "hand":
+            points[[17, 18]] = points[[19, 20]]
+    return pose(points), joints
+
+
+def test_a_whole_body_is_heard_however_large_its_head_was_taken_for() -> None:
+    camera, head = Camera.facing(100, 110), people.Box(25, 0, 75, 50)
+    body, joints = standing()
+    heard = []
+    for found in (joints, np.zeros_like(joints)):
+        seen = Seen(0, {0: Sighted(None, people.Box(30, 5, 70, 105), found, body, head)})
+        heard.append(sightings(seen, 0, 1, camera).local_trust.sum())
+    assert heard[0] > 10  # MoveNet has the joints where the pose has them
+    assert heard[1] == 0
+
+
+def test_left_and_right_of_a_pose_are_those_of_a_sure_movenet() -> None:
+    camera = Camera.facing(100, 110)
+    turned, joints = standing(-1.0)
+    for sure in (0.9, 0.3):
+        joints[:, 2] = sure
+        seen = Seen(0, {0: Sighted(None, people.Box(30, 5, 70, 105), joints, turned)})
+        found = sightings(seen, 0, 1, camera)
+        left, right = (POINTS.index(f"{side}_shoulder") for side in ("left", "right"))
+        first, second = found.places[0, 0], found.places[1, 0]
+        assert (first[left, 0] > first[right, 0]) == (sure == 0.9)
+        assert (second[left, 0] > second[right, 0]) == (sure == 0.9)  # both agree in either case
+
+
+def test_a_mirrored_look_finds_what_a_straight_one_does() -> None:
+    """An estimator without any preference for a side: the two looks differ in nothing."""
+
+    class Brightest:
+        name, device = "brightest", "none"
+
+        def estimate(
+            self, image: np.ndarray, previous: tuple[people.Pose, ...] = (), search: bool = True
+        ) -> tuple[people.Pose, ...]:
+            y, x = np.unravel_index(image[..., 0].argmax(), image.shape[:2])
+            out = []
+            for old in previous:
+                assert old.circle is not None
+                assert abs(old.circle[0, 0] - (x + 0.5)) < 1  # it looks where the person is
+                points = np.zeros((33, 3), np.float32)
+                points[:, 0], points[:, 1] = x + 0.5, y + 0.5
+                points[11, 0] += 4  # the left shoulder, for somebody who faces the camera
+                points[12, 0] -= 4
+                world = (points - [x + 0.5, y + 0.5, 0]).astype(np.float32) / 10
+                out.append(
+                    people.Pose(points, world, np.ones(33, np.float32), 1.0, None, old.person)
+                )
+            return tuple(out)
+
+    image = np.zeros((40, 60, 3), np.uint8)
+    image[20, 11] = 255
+    nobody = np.zeros((33, 3), np.float32)
+    circle = np.array([[11.5, 20.5], [11.5, 5.0]], np.float32)
+    place = people.Pose(nobody, nobody, nobody[:, 0], 1.0, None, 7, circle)
+    (one,), (two,) = (
+        estimated(Brightest(), image, [place], mirrored=mirrored) for mirrored in (False, True)
+    )
+    assert two.person == 7
+    assert np.allclose(one.points, two.points)
+    assert np.allclose(one.world, two.world)
+    assert one.points[11, 0] > one.points[12, 0]
+
+
+def test_nobody_stands_in_where_nobody_was_surely_seen(
+    clip: Clip, cast: tuple[SkinnedBody, ...]
+) -> None:
+    masks = np.zeros((len(clip.frames), *SIZE), bool)
+    masks[:, 20:50, 10:30] = True
+    lost = np.full((len(clip.frames), 24, 3), np.nan)
+    for sure in (True, False):
+        own = tuple(replace_region(each, sure=sure) for each in regions(masks))
+        scene = Scene(masks, (Track(lost, 0, own),), clip.camera)
+        made = replace(clip.frames, scene, [cast[0]], Rules(), Light())
+        assert made.blanked.any() == sure
+        assert made.erase_mask.inside[masks].all()  # erased in either case
+        with pytest.raises(ProtectError, match="could not be replaced"):
+            replace(clip.frames, scene, [cast[0]], Rules(missed="fail"), Light())
+
+
+def test_joints_that_were_guessed_inside_a_box_are_not_evidence() -> None:
+    _, joints = standing()
+    image, seen = np.zeros((110, 100, 3), np.uint8), Seen(0)
+    found = ("movenet+centernet", "centernet", "centernet+centerface", "movenet", "bridged", "yolo")
+    for t, evidence in enumerate(found):
+        box = people.Box(30, 5, 70, 105)
+        seen.add(t, people.Person(0, box, joints, None, evidence, (110, 100)), None, image)
+    heard = [bool(seen.frames[t].joints[:, 2].any()) for t in range(len(found))]
+    assert heard == [True, False, False, True, False, True]
+
+
+def test_somebody_is_surely_there_between_near_looks_that_saw_joints() -> None:
+    box = people.Box(20, 10, 60, 110)
+    looks = {0: 9, 4: 9, 8: 0, 12: 9, 30: 9, 34: 2}
+    seen = Seen(0, {t: sighted(box, looks.get(t, 0)) for t in range(36)})
+    there = _surely_there(seen, 0, 36)
+    assert np.flatnonzero(there).tolist() == [*range(13), 30]
+    assert np.flatnonzero(_surely_there(seen, 10, 36)).tolist() == [0, 1, 2, 20]
+
+
+def test_a_giant_or_a_head_elsewhere_is_not_drawn() -> None:
+    camera = Camera.facing(160, 120)
+    body = cast_of("procedural")[0]
+    still = rest_motion(body)
+
+    def placed(away: float, up: float = 0.0) -> np.ndarray:
+        joints = body.joints(still) + np.array([0.0, -0.9 + up, -away])
+        return np.asarray(joints, np.float64)
+
+    spot = camera.project((placed(4.0)[0, INDEX["neck"]] + placed(4.0)[0, INDEX["crown"]]) / 2)
+    head = people.Box(spot[0] - 5, spot[1] - 5, spot[0] + 5, spot[1] + 5)
+    frame = Sighted(None, people.Box(55, 20, 105, 100), np.zeros((17, 3), np.float32), None, head)
+    seen = Seen(0, {0: frame})
+    kept = {}
+    lift = 0.9 - 0.9 * 0.9 / 4  # its head is as high in the picture, and much larger
+    for name, joints in {
+        "right": placed(4.0),
+        "elsewhere": placed(4.0, -0.7),
+        "giant": placed(0.9, lift - 0.75),
+    }.items():
+        tried = joints.copy()
+        _doubt_without_head(tried, seen, 0, camera)
+        kept[name] = bool(np.isfinite(tried).any())
+    assert kept == {"right": True, "elsewhere": False, "giant": False}
+
+
+def test_a_face_that_is_left_is_covered_by_its_surroundings_alone() -> None:
+    rng = np.random.default_rng(0)
+    image = rng.integers(100, 120, (*SIZE, 3)).astype(np.uint8)
+    image[30:40, 30:40] = rng.integers(0, 256, (10, 10, 3))
+    seen, none = np.zeros(SIZE, bool), np.zeros(SIZE, bool)
+    seen[30:40, 30:40] = True
+    weight = np.zeros(SIZE, np.float32)
+    made = []
+    for other in (image, np.where(seen[..., None], 255 - image, image).astype(np.uint8)):
+        frame = ComposedFrame(other, none, other, none, weight, none)
+        made.append(covered(frame, seen, Rules()))
+    assert np.array_equal(made[0].image, made[1].image)  # nothing of what it hides
+    assert (np.abs(made[0].image[seen].astype(int) - 110) <= 12).all()
+    assert made[0].blanked[seen].all()
+    public = ComposedFrame(image, seen, image, seen, weight, none)
+    assert np.array_equal(covered(public, seen, Rules()).image[seen], image[seen])
 
 
 def test_people_are_recognised_by_their_clothes() -> None:

@@ -29,7 +29,7 @@ from sfumato.protect.avatar._replace import (
     Refine,
     Replacement,
     Rules,
-    greyed,
+    covered,
 )
 from sfumato.protect.avatar._residual_face_check import ResidualFaceCheck
 from sfumato.protect.avatar._scene import AHEAD, Finder, Scene
@@ -65,7 +65,7 @@ PUBLIC_WHEN_REFINED = (
 REMEMBERED = "real people whom the diffusion model remembers from its own training"
 
 
-_MEMORY = 200 << 20  # bytes that the frames of one window may take
+_MEMORY = 128 << 20  # bytes that the frames of one window may take
 _TAIL = 4  # a rest shorter than a quarter of a window is added to the window before
 
 
@@ -101,7 +101,7 @@ class Avatar(Method):
     | edge case | what happens |
     | --- | --- |
     | a person found but not posed | erased, a grey silhouette stands in; or the run fails (``missed``) |
-    | a face of the recording in the output | greyed out there, or the run fails (``missed``) |
+    | a face of the recording in the output | covered there, or the run fails (``missed``) |
     | a person lost for some frames | still erased ``hold`` frames around, the avatar goes on |
     | nobody found | the recording is released unchanged, and the remarks say so beforehand |
     | longer than ``window`` frames, or large | worked on in windows; who replaces whom is kept |
@@ -279,6 +279,7 @@ class Avatar(Method):
                     watch(frame, everybody(mask, number), mask)
             yield from self._replaced(given, found, by_hand, eraser, refiner)
             first += len(given)
+            del given, scene, found, by_hand  # the next window is looked for without this one
         decided.finish()
         for part in (finder, eraser):
             # what reads files of other tools refuses those that speak of more frames
@@ -332,7 +333,7 @@ class Avatar(Method):
                         f"A face of the recording was found in the output, at {given[t].time} seconds: "
                         "nothing was released. Use missed=blank to grey such places out."
                     )
-                each = greyed(each, left, self._rules)
+                each = covered(each, left, self._rules)
             yield given[t], by_hand.applied(t, each, images[t])
 
     def _refiner(self) -> Refine | None:

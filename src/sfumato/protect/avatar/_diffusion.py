@@ -22,12 +22,14 @@ from pydantic import Field
 from torch import Tensor
 
 from sfumato.body import Camera, Drawing
+from sfumato.models import choose_device
 from sfumato.protect._method import ProtectError
 from sfumato.protect.avatar._conditions import CONDITIONS, DrawnBody, condition, over_grey
 from sfumato.settings import Text, checked, schema_of
 
 Frames = npt.NDArray[np.uint8]
 _ROOM = 0.1  # of the crop's sides, around the avatars
+_STRIDES = (1, 2, 4)  # frames from one of a set to the next
 _CHUNK = 8  # frames that are encoded or decoded at a time
 
 
@@ -49,6 +51,7 @@ class Refinement:
     window: Annotated[int, Field(ge=1, le=256)] = 16  # frames that the model sees at once
     overlap: Annotated[int, Field(ge=0, le=255)] = 6  # of them shared with the next window
     side: Annotated[int, Field(ge=8, le=4096)] = 512  # pixels of the crop's longer side
+    device: Text = "auto"
 
     def __post_init__(self) -> None:
         if not any(getattr(self, name) for name in CONDITIONS):
@@ -79,12 +82,13 @@ class Refiner:
     """Loads the models once and refines one window of drawings after the other."""
 
     def __init__(self, how: Refinement, noise: np.random.Generator) -> None:
-        self.how, self._noise = how, noise
+        self.how, self._noise, self._device = how, noise, choose_device(how.device)
         try:
             diffusers, transformers = import_module("diffusers"), import_module("transformers")
             unet = self._load(diffusers.UNet2DConditionModel, how.base, "unet")
             adapter = self._load(diffusers.MotionAdapter, how.motion)
-            self._unet = diffusers.UNetMotionModel.from_unet2d(unet, adapter).eval()
+            motion = diffusers.UNetMotionModel.from_unet2d(unet, adapter)
+            self._unet = motion.to(self._device).eval()
             self._vae = self._load(diffusers.AutoencoderKL, how.base, "vae")
             self._nets = {
                 name: self._load(diffusers.ControlNetModel, getattr(how, name))
@@ -112,7 +116,8 @@ class Refiner:
     def _load(self, kind: Any, name: str, part: str | None = None) -> Any:
         try:
             # tensors only: a pickled model file could run code
-            return kind.from_pretrained(name, subfolder=part or "", use_safetensors=True).eval()
+            made = kind.from_pretrained(name, subfolder=part or "", use_safetensors=True)
+            return made.to(self._device).eval()
         except (OSError, ValueError) as error:
             raise ProtectError(
                 f"Expected a model in safetensors for {part or kind.__name__} of refine, found none "
@@ -126,7 +131,7 @@ class Refiner:
             [self.how.negative, self.how.prompt], padding="max_length", truncation=True,
             max_length=encoder.config.max_position_embeddings, return_tensors="pt",
         )  # fmt: skip
-        made: Tensor = encoder(tokens.input_ids)[0]
+        made: Tensor = encoder(tokens.input_ids.to(self._device))[0]
         return made
 
     @property
@@ -142,8 +147,16 @@ class Refiner:
         touched = np.stack([drawing.touched for drawing in drawings])
         if not touched.any():
             return plain
-        # one crop for all frames of the window: smoother over time than any that follows
-        rows, columns = crop(np.asarray(touched.any(axis=0)))
+        hints = {name: condition(name, drawings, figures, camera) for name in self._nets}
+        pictures = plain.copy()
+        # one crop a tubelet, for all frames of the window: smoother over time than any that follows
+        for rows, columns in tubelets(np.asarray(touched.any(axis=0))):
+            self._refine_crop(plain, pictures, hints, rows, columns)
+        return pictures
+
+    def _refine_crop(
+        self, plain: Frames, out: Frames, hints: Mapping[str, Frames], rows: slice, columns: slice
+    ) -> None:
         grid = self._cell * 2 ** (len(self._unet.config.block_out_channels) - 1)
         high, wide = rows.stop - rows.start, columns.stop - columns.start
         factor = self.how.side / max(high, wide)
@@ -153,18 +166,21 @@ class Refiner:
             small = [cv2.resize(p[rows, columns], size) for p in pictures]
             return torch.from_numpy(np.stack(small)).permute(0, 3, 1, 2).float() / 255
 
-        hints = {name: scaled(condition(name, drawings, figures, camera)) for name in self._nets}
-        made = self.refine(scaled(plain), hints)
-        pictures = (made.permute(0, 2, 3, 1).numpy() * 255).round().astype(np.uint8)
+        made = self.refine(scaled(plain), {name: scaled(hint) for name, hint in hints.items()})
+        pictures = (made.permute(0, 2, 3, 1).cpu().numpy() * 255).round().astype(np.uint8)
         for t, picture in enumerate(pictures):
-            plain[t][rows, columns] = cv2.resize(
-                picture, (wide, high), interpolation=cv2.INTER_AREA
-            )
-        return plain
+            out[t][rows, columns] = cv2.resize(picture, (wide, high), interpolation=cv2.INTER_AREA)
 
     @torch.inference_mode()
     def refine(self, pictures: Tensor, hints: Mapping[str, Tensor]) -> Tensor:
-        """Noise pictures (T, 3, H, W) in [0, 1] up to ``strength`` and denoise them."""
+        """Noise pictures (T, 3, H, W) in [0, 1] up to ``strength`` and denoise them.
+
+        Steps go over sets of frames at varying strides in turn: near frames agree on detail, far ones on
+        what somebody looks like.
+        """
+        pictures = pictures.to(self._device)
+        hints = {name: hint.to(self._device) for name, hint in hints.items()}
+        strides = [s for s in _STRIDES if s == 1 or len(pictures) > self.how.window * s // 2]
         scale = float(self._vae.config.scaling_factor)
         clean = torch.cat(
             [
@@ -177,20 +193,22 @@ class Refiner:
         first = self.how.steps - max(1, round(self.how.strength * self.how.steps))
         times = self._scheduler.timesteps[first:]
         noise = torch.from_numpy(self._noise.standard_normal(latents.shape, dtype=np.float32))
-        latents = self._scheduler.add_noise(latents, noise, times[:1])
-        for time in times:
-            latents = self._step(latents, time, hints)
+        latents = self._scheduler.add_noise(latents, noise.to(self._device), times[:1])
+        for number, time in enumerate(times):
+            latents = self._step(latents, time, hints, strides[number % len(strides)])
         decoded = [self._vae.decode(part / scale).sample for part in torch.split(latents, _CHUNK)]
         return (torch.cat(decoded) / 2 + 0.5).clamp(0, 1)
 
-    def _step(self, latents: Tensor, time: Tensor, hints: Mapping[str, Tensor]) -> Tensor:
-        """One step on every window of frames; where windows overlap, their latents are averaged."""
-        total, share = torch.zeros_like(latents), torch.zeros(len(latents), 1, 1, 1)
-        for window in windows(len(latents), self.how.window, self.how.overlap):
-            part = latents[window]
-            guess = self._predict(part, time, {n: hint[window] for n, hint in hints.items()})
-            total[window] += self._scheduler.step(guess, time, part).prev_sample
-            share[window] += 1
+    def _step(
+        self, latents: Tensor, time: Tensor, hints: Mapping[str, Tensor], stride: int = 1
+    ) -> Tensor:
+        """One step on every set of frames; where sets overlap, their latents are averaged."""
+        total, share = torch.zeros_like(latents), latents.new_zeros(len(latents), 1, 1, 1)
+        for chosen in frame_sets(len(latents), self.how.window, self.how.overlap, stride):
+            part = latents[chosen]
+            guess = self._predict(part, time, {n: hint[chosen] for n, hint in hints.items()})
+            total[chosen] += self._scheduler.step(guess, time, part).prev_sample
+            share[chosen] += 1
         return total / share
 
     def _predict(self, latents: Tensor, time: Tensor, hints: Mapping[str, Tensor]) -> Tensor:
@@ -229,8 +247,37 @@ def windows(count: int, size: int, overlap: int) -> Iterator[slice]:
     yield slice(max(count - size, 0), count)
 
 
+def frame_sets(count: int, size: int, overlap: int, stride: int) -> Iterator[list[int]]:
+    """Sets of at most ``size`` frames, each ``stride`` after the one before, that together hold every frame."""
+    for first in range(min(stride, count)):
+        frames = list(range(first, count, stride))
+        for window in windows(len(frames), size, overlap):
+            yield frames[window]
+
+
+def tubelets(touched: npt.NDArray[np.bool_]) -> list[tuple[slice, slice]]:
+    """A crop around each avatar; those that meet share one."""
+    _, labels = cv2.connectedComponents(touched.astype(np.uint8))
+    found = [crop(labels == number) for number in range(1, int(labels.max()) + 1)]
+    merged: list[tuple[slice, slice]] = []
+    for one in found:
+        while (other := next((each for each in merged if _meet(one, each)), None)) is not None:
+            merged.remove(other)
+            one = _around(one[0], other[0]), _around(one[1], other[1])
+        merged.append(one)
+    return merged
+
+
+def _meet(one: tuple[slice, slice], two: tuple[slice, slice]) -> bool:
+    return all(a.start < b.stop and b.start < a.stop for a, b in zip(one, two, strict=True))
+
+
+def _around(one: slice, two: slice) -> slice:
+    return slice(min(one.start, two.start), max(one.stop, two.stop))
+
+
 def crop(touched: npt.NDArray[np.bool_]) -> tuple[slice, slice]:
-    """Rows and columns that hold all avatars, with some room."""
+    """Rows and columns that hold what is touched, with some room."""
     found = []
     for axis in (1, 0):
         there = np.flatnonzero(touched.any(axis=axis))

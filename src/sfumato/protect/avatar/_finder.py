@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import cv2
@@ -12,10 +14,10 @@ import numpy.typing as npt
 from scipy.ndimage import binary_closing, binary_dilation, binary_opening
 
 from sfumato import people
-from sfumato.body import Camera, Paths, Sightings, fitting_error, ground_plane, joint_paths
+from sfumato.body import INDEX, Camera, Paths, Sightings, fitting_error, ground_plane, joint_paths
 from sfumato.media import Frame, Image
 from sfumato.protect.avatar._scene import AHEAD, OwnPixels, Scene, Track, outline
-from sfumato.protect.avatar._sighted import Seen, alike, belongs, sightings
+from sfumato.protect.avatar._sighted import Seen, alike, belongs, estimated, sightings
 
 _PAST = 24  # frames before a window that its poses are fitted with
 _POSES_A_SECOND = (
@@ -24,8 +26,14 @@ _POSES_A_SECOND = (
 _SMALLEST = 28  # pixels of height below which nobody is posed
 _GOOD = 0.10  # metres at the body by which a fit may miss what was seen
 _CARRIED = 0.6  # seconds over which a pose is carried without being seen
+_HEAD = 0.15  # of a person's height that a head may be away from where it was found
+_GIANT, _SIZED = (
+    (2.5, 3.5),
+    ("neck", "crown", "left_shoulder", "right_shoulder"),
+)  # sizes of the head
 _COVERED = 0.35  # of the person's own pixels must be where the pose has a body
 _STEADY = 5  # frames: a pose is believed, and doubted, for no less
+_SHOWN = 10  # frames between two looks that saw joints on which somebody is surely there
 _SHAPED = 20  # frames with a pose after which a person's bones are known
 _SAME = 0.72  # people who look more alike than that, one after the other, are one
 _CUT, _ALIKE = 38.0, 0.75  # grey levels between frames, and shared grey levels, at a cut
@@ -57,6 +65,7 @@ class PeopleFinder:
         self._tracks: dict[int, Seen] = {}
         self._masks: list[npt.NDArray[np.bool_]] = []
         self._times: list[float] = []
+        self._looks = 0
         self._ground: tuple[float, float] | None = None
 
     @property
@@ -98,7 +107,8 @@ class PeopleFinder:
         if t % max(1, round(self._rate / _POSES_A_SECOND)) == 0:
             whom = {p.track: p for p in everybody if p.box.height >= _SMALLEST}
             places = tuple(people.place_of_pose(person) for person in whom.values())
-            for pose in self._poses.estimate(frame.image, places, False):
+            self._looks += 1
+            for pose in estimated(self._poses, frame.image, places, mirrored=self._looks % 2 == 0):
                 if pose.mask is not None:
                     self._masks[-1] |= pose.mask
                 if pose.person in whom and belongs(pose, whom[pose.person].box):
@@ -170,8 +180,12 @@ class PeopleFinder:
         count: int,
         camera: Camera,
     ) -> Track:
+        sure = _surely_there(seen, first, first + count)
         regions = tuple(
-            seen.frames[t].region if t in seen.frames else None for t in range(first, first + count)
+            dataclasses.replace(region, sure=bool(sure[t - first]))
+            if t in seen.frames and (region := seen.frames[t].region) is not None
+            else None
+            for t in range(first, first + count)
         )
         joints = np.full((count, 24, 3), np.nan)
         if found is not None:
@@ -187,6 +201,7 @@ class PeopleFinder:
                     if fits[i] and t in seen.frames:
                         joints[t - first] = joint
             _doubt_where_elsewhere(joints, regions, camera)
+            _doubt_without_head(joints, seen, first, camera)
             _without_flicker(joints)
         return Track(joints, seen.number, regions)
 
@@ -232,6 +247,17 @@ def _has_joints(seen: Seen) -> bool:
     looks = [each.joints[:, 2] for each in seen.frames.values() if each.joints[:, 2].any()]
     good = sum(int((sure >= 0.25).sum()) >= 4 for sure in looks)
     return good >= 1 and 5 * good >= len(looks)
+
+
+def _surely_there(seen: Seen, first: int, last: int) -> npt.NDArray[np.bool_]:
+    """Frames on which joints of the person were seen, and those between two of them that are near: elsewhere it
+    may be a pattern that was taken for somebody, or a track that is carried on into nothing."""
+    there = np.zeros(last - first, bool)
+    looks = sorted(t for t, each in seen.frames.items() if (each.joints[:, 2] >= 0.25).sum() >= 4)
+    for before, after in pairwise([*looks[:1], *looks]):
+        begin = before if after - before <= _SHOWN else after
+        there[max(0, begin - first) : max(0, after + 1 - first)] = True
+    return there
 
 
 def _part_of_another(seen: Seen, everybody: dict[int, Seen], first: int) -> bool:
@@ -289,6 +315,24 @@ def _doubt_where_elsewhere(
         x = np.clip((xs * factor).astype(int), 0, small.width - 1)
         doubted[t] = drawn[y, x].mean() < _COVERED
     joints[doubted] = np.nan
+
+
+def _doubt_without_head(
+    joints: npt.NDArray[np.float64], seen: Seen, first: int, camera: Camera
+) -> None:
+    """Take poses away whose head is far from where the person's head was found, or is much larger: giants,
+    and bodies upside down."""
+    for t in np.flatnonzero(np.isfinite(joints).any(axis=(1, 2))):
+        each = seen.frames.get(first + int(t))
+        if each is None or each.head is None:
+            continue
+        spot = camera.project((joints[t, INDEX["neck"]] + joints[t, INDEX["crown"]]) / 2)
+        away = float(np.hypot(*(spot - np.array(each.head.centre))))
+        large = max(each.head.height, each.head.width)
+        spots = camera.project(joints[t, [INDEX[name] for name in _SIZED]])
+        sizes = np.linalg.norm(spots[::2] - spots[1::2], axis=1)
+        if away > _HEAD * each.box.height + large / 2 or (sizes > large * np.array(_GIANT)).any():
+            joints[t] = np.nan
 
 
 def _without_flicker(joints: npt.NDArray[np.float64]) -> None:

@@ -31,9 +31,9 @@ _SIDE = 240  # pixels of the longer side of the copies
 def recover_missed_people(frames: Sequence[Image] | Frames, found: Scene) -> Masks:
     """The masks (T, H, W) of a scene with everybody added who is in them on another frame and still there."""
     masks = found.masks
-    out = masks.copy()
     if masks.any(axis=(1, 2)).all() and all(track.found.all() for track in found.tracks):
-        return out  # nobody was lost
+        return masks  # nobody was lost
+    out = masks.copy()
     factor = min(1.0, _SIDE / max(masks.shape[1:]))
     size = max(1, round(masks.shape[2] * factor)), max(1, round(masks.shape[1] * factor))
 

@@ -41,7 +41,7 @@ from sfumato.protect.avatar._erase_mask import (
     rim,
     unreplaced,
 )
-from sfumato.protect.avatar._inpaint import Erased, erase
+from sfumato.protect.avatar._inpaint import Erased, erase, fill_around
 from sfumato.protect.avatar._recover_missed import recover_missed_people
 from sfumato.protect.avatar._scene import OwnPixels, Scene, Track, outline
 
@@ -78,7 +78,7 @@ class Rules:
 @dataclass(frozen=True)
 class ComposedFrame:
     """One frame without its people. ``public`` marks pixels that the renderer alone wrote, which are
-    ``layer``'s; ``blanked`` are stand-ins of people without a pose, and what was greyed out."""
+    ``layer``'s; ``blanked`` are stand-ins of people without a pose, and what was covered after that."""
 
     image: Image
     public: Mask
@@ -167,10 +167,13 @@ class Replacement:
         self.errors = tuple(each.error for each in self._motions)
         self.figures = [DrawnBody(each.joints, each.there) for each in self._motions]
         self._seen = recover_missed_people(frames, found)
-        self._grown = [
-            grown_people(self._wanted(t), self._regions(t), rules.grow) for t in range(len(frames))
+        self._packed = [  # bits: of large pictures there are many
+            np.packbits(grown_people(self._wanted(t), self._regions(t), rules.grow))
+            for t in range(len(frames))
         ]
-        hidden = np.stack([rim(self._inside(t), rules.feather) > 0 for t in range(len(frames))])
+        hidden = np.empty(found.masks.shape, bool)
+        for t in range(len(frames)):
+            hidden[t] = rim(self._inside(t), rules.feather) > 0
         self.erased = eraser(frames, hidden)
         self._drawings: list[Drawing] | None = None
         self._painted: Frames | None = None
@@ -195,8 +198,9 @@ class Replacement:
 
     def _inside(self, t: int) -> Mask:
         """What is erased entirely: people on this frame and its neighbours, grown."""
-        hold = self._rules.hold
-        return np.asarray(np.any(self._grown[max(0, t - hold) : t + hold + 1], axis=0))
+        hold, shape = self._rules.hold, self._found.masks.shape[1:]
+        around = np.bitwise_or.reduce(self._packed[max(0, t - hold) : t + hold + 1])
+        return np.unpackbits(around, count=shape[0] * shape[1]).view(bool).reshape(shape)
 
     def _drawn(self, t: int) -> Drawing:
         here = [each for each in self._motions if each.there[t]]
@@ -245,7 +249,7 @@ class Replacement:
             if region is None:
                 continue
             known[region.window] |= region.cut
-            if not each.there[t]:
+            if not each.there[t] and (region.sure or self._rules.missed == "fail"):
                 left[region.window] |= region.cut
         rest = self._seen[t] & ~known
         if rest.any():
@@ -404,11 +408,13 @@ def bridged(present: npt.NDArray[np.bool_], gap: int) -> npt.NDArray[np.bool_]:
     return np.asarray((closed[0, gap : gap + len(present)] > 0) | present)
 
 
-def greyed(made: ComposedFrame, seen: Mask, rules: Rules) -> ComposedFrame:
-    """A frame without what is still ``seen`` of people in it.
+def covered(made: ComposedFrame, seen: Mask, rules: Rules) -> ComposedFrame:
+    """A frame without what is still ``seen`` of people in it: a smooth patch, of nothing but its surroundings.
 
     Public pixels are the renderer's whatever is seen in them: they stay as they are.
     """
-    grey = erase_mask(seen[None], hold=0, grow=rules.grow, feather=0).inside[0] & ~made.public
-    image = np.where(grey[..., None], np.uint8(GREY), made.image)
-    return dataclasses.replace(made, image=image, blanked=made.blanked | grey)
+    hidden = erase_mask(seen[None], hold=0, grow=rules.grow, feather=0).inside[0] & ~made.public
+    image, place = made.image.copy(), extent(hidden, max(hidden.shape) // 16 + 1)
+    if place is not None:
+        image[place] = fill_around(image[place], hidden[place], texture=False)
+    return dataclasses.replace(made, image=image, blanked=made.blanked | hidden)

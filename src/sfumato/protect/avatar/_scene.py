@@ -20,10 +20,14 @@ _NEAR = 0.15  # of the picture's diagonal: a track that goes on there across win
 
 @dataclass(frozen=True)
 class OwnPixels:
-    """One person's own pixels on a frame: ``cut`` inside rows and columns of the picture."""
+    """One person's own pixels on a frame: ``cut`` inside rows and columns of the picture.
+
+    They are erased in any case. Where it is not ``sure`` that somebody is there at all, nobody stands in.
+    """
 
     window: tuple[slice, slice]
     cut: npt.NDArray[np.bool_]
+    sure: bool = True
 
     @property
     def height(self) -> int:

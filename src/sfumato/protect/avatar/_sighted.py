@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import cv2
 import numpy as np
@@ -21,6 +22,7 @@ _SWAP = [POINTS.index(n.replace("left", "?").replace("right", "left").replace("?
          for n in POINTS]  # fmt: skip
 _JOINT = 0.2  # confidence from which a joint of MoveNet counts
 _SWAPPED = 0.5  # a pose is turned about if that brings it so much nearer to the one before
+_WITHOUT_JOINTS = frozenset(("centernet", "centerface", "nanodet"))  # detectors of boxes alone
 _INSIDE, _AROUND = 0.6, 1.2  # of the landmarks in view must lie in the box, so much larger
 _SURE = 0.3  # confidence of the best joint on a frame on which MoveNet saw the person
 _NEAR = 7  # frames around one on which MoveNet looked
@@ -31,6 +33,31 @@ _EXTREMES = [POINTS.index(f"{side}_{end}") for side in ("left", "right") for end
 _NEARER = [
     POINTS.index(f"{side}_{end}") for side in ("left", "right") for end in ("wrist", "ankle")
 ]
+# landmarks of BlazePose with left and right exchanged
+_OTHER_SIDE = [
+    0,
+    4,
+    5,
+    6,
+    1,
+    2,
+    3,
+    8,
+    7,
+    10,
+    9,
+    *(i + 1 if i % 2 else i - 1 for i in range(11, 33)),
+]
+_SURELY = 0.5  # mean confidence from which MoveNet tells left from right
+_CONFIRMS = 7  # joints of MoveNet that tell that a whole body is in view
+_ARM_DEPTH, _ANKLE_AHEAD = 1.4, 0.04  # chosen on staged clips of seeds 11 and 12
+_SHOULDERS, _HIPS = (
+    [POINTS.index(f"{side}_{end}") for side in ("left", "right")] for end in ("shoulder", "hip")
+)
+_ARMS, _LEGS = (
+    [[POINTS.index(f"{side}_{end}") for end in ends] for side in ("left", "right")]
+    for ends in (("shoulder", "elbow", "wrist", "hand"), ("ankle", "toe"))
+)
 _BINS = 4  # of each colour in what a person looks like
 _LOOKS = 12  # frames of a track that say what the person looks like
 
@@ -61,7 +88,7 @@ class Sighted:
     box: people.Box
     joints: npt.NDArray[np.float32]  # (17, 3) of MoveNet, confidence 0 where not seen on this frame
     pose: people.Pose | None = None
-    head: float = 0.0  # pixels of height, 0 if unknown
+    head: people.Box | None = None
 
 
 @dataclass(eq=False)
@@ -79,12 +106,12 @@ class Seen:
     def add(self, t: int, person: people.Person, pose: people.Pose | None, image: Image) -> None:
         seen_now = person.state == "seen"
         joints = person.joints.copy()
-        joints[:, 2] *= seen_now
+        # joints of somebody whom only these found are those that BlazePose sees in any box
+        joints[:, 2] *= seen_now and not _WITHOUT_JOINTS.issuperset(person.evidence.split("+"))
         region = None
         if person.cut is not None and person.window is not None and person.cut.size:
             region = OwnPixels(person.window, person.cut)
-        head = 0.0 if person.head is None else person.head.height
-        self.frames[t] = Sighted(region, person.box, joints, pose, head)
+        self.frames[t] = Sighted(region, person.box, joints, pose, person.head)
         if seen_now and region is not None and len(self.looks) < _LOOKS:
             look = appearance(image, region)
             if look is not None:
@@ -121,6 +148,30 @@ def alike(one: Seen, two: Seen) -> float:
     return float(np.minimum(a, b).sum())
 
 
+def estimated(
+    poses: people.PoseEstimator, image: Image, places: Sequence[people.Pose], *, mirrored: bool
+) -> list[people.Pose]:
+    """Poses at given places. Every other look is at the mirrored picture: what the network errs by on one
+    side it then errs by on the other, and the fit over time takes the mean."""
+    if not mirrored:
+        return list(poses.estimate(image, tuple(places), False))
+    width = image.shape[1]
+    there = tuple(_mirrored(place, width) for place in places)
+    found = poses.estimate(np.ascontiguousarray(image[:, ::-1]), there, False)
+    return [_mirrored(pose, width) for pose in found]
+
+
+def _mirrored(pose: people.Pose, width: int) -> people.Pose:
+    across = np.array([-1, 1, 1], np.float32)
+    points = pose.points[_OTHER_SIDE] * across + np.array([width, 0, 0], np.float32)
+    circle = pose.circle
+    if circle is not None:
+        circle = circle * across[:2] + np.array([width, 0], np.float32)
+    mask = None if pose.mask is None else np.ascontiguousarray(pose.mask[:, ::-1])
+    world, visible = pose.world[_OTHER_SIDE] * across, pose.visibility[_OTHER_SIDE]
+    return replace(pose, points=points, world=world, visibility=visible, mask=mask, circle=circle)
+
+
 def belongs(pose: people.Pose, box: people.Box) -> bool:
     """Whether a pose is that of the person in the box, and not of somebody beside or of a pattern."""
     around = box.scale(_AROUND)
@@ -137,25 +188,26 @@ def sightings(seen: Seen, first: int, last: int, camera: Camera) -> Sightings:
     count = last - first
     pixels, trust = np.zeros((2, count, 17, 2)), np.zeros((2, count, 17))
     local, local_trust = np.zeros((count, 17, 3)), np.zeros((count, 17))
+    carried, sure = _carried(seen, first, last)
+    whole = _whole_bodies(seen)
     for t, sighted in seen.frames.items():
         if not first <= t < last:
             continue
         i = t - first
         pose = sighted.pose
-        if pose is not None and not _squeezed(pose, sighted.head):
-            pixels[0, i] = _FROM_33 @ pose.points[:, :2]
+        if pose is not None:
             visible = _FROM_33 @ pose.visibility
-            trust[0, i] = visible * _in_view(pixels[0, i], camera)
-            local[i] = _turned(_FROM_33 @ pose.world, pose, camera)
-            local_trust[i] = 0.25 + 0.75 * visible
-        for j, name in enumerate(POINTS):
-            side, _, end = name.rpartition("_")
-            which = [3, 4] if name == "ears" else [_COCO[end] + (side == "right")] \
-                if end in _COCO else []  # fmt: skip
-            if which and sighted.joints[which, 2].min() >= _JOINT:
-                pixels[1, i, j] = sighted.joints[which, :2].mean(0)
-                trust[1, i, j] = min(1.0, 1.5 * float(sighted.joints[which, 2].min()))
-    _turn_about(pixels, trust, local, local_trust)
+            spots = np.asarray(_FROM_33 @ pose.points[:, :2], np.float64)
+            near = [known for known in whole if abs(known - t) <= _NEAR]
+            if near or not _squeezed(pose, sighted.head):
+                pixels[0, i] = spots
+                trust[0, i] = visible * _in_view(spots, camera)
+                local[i] = _corrected(_turned(_FROM_33 @ pose.world, pose, camera))
+                local_trust[i] = 0.25 + 0.75 * visible
+        if sighted.joints[:, 2].any():
+            pixels[1, i] = carried[i]
+            trust[1, i] = np.where(sure[i] >= _JOINT, np.minimum(1.0, 1.5 * sure[i]), 0)
+    _turn_about(pixels, trust, local, local_trust, carried, sure)
     _hear_both(pixels, trust, local_trust, np.array([
         seen.frames[t].joints[:, 2].max() if t in seen.frames else 0 for t in range(first, last)
     ]))  # fmt: skip
@@ -163,13 +215,65 @@ def sightings(seen: Seen, first: int, last: int, camera: Camera) -> Sightings:
     return Sightings((pixels - [cx, cy]) / camera.focal, trust, local, local_trust)
 
 
-def _squeezed(pose: people.Pose, head: float) -> bool:
+def _carried(
+    seen: Seen, first: int, last: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """MoveNet's joints as our points (T, 17, 2), carried between its looks, and how sure (T, 17) the nearest
+    look was; 0 where there was none shortly before or after."""
+    places, sure = np.zeros((last - first, 17, 2)), np.zeros((last - first, 17))
+    looks = {t: each.joints for t, each in seen.frames.items() if each.joints[:, 2].any()}
+    times = np.array(sorted(looks))
+    for t, sighted in seen.frames.items():
+        if not first <= t < last:
+            continue
+        near = times[np.abs(times - t).argmin()] if len(times) else t - _NEAR - 1
+        for j, name in enumerate(POINTS):
+            side, _, end = name.rpartition("_")
+            which = [3, 4] if name == "ears" else [_COCO[end] + (side == "right")] \
+                if end in _COCO else []  # fmt: skip
+            if which and abs(near - t) <= _NEAR:
+                places[t - first, j] = sighted.joints[which, :2].mean(0)
+                sure[t - first, j] = looks[int(near)][which, 2].min()
+    return places, sure
+
+
+def _whole_bodies(seen: Seen) -> list[int]:
+    """Frames on which MoveNet has most joints of a whole body where the pose has them, left and right aside."""
+    found = []
+    for t, sighted in seen.frames.items():
+        places, sure = _carried(seen, t, t + 1)
+        known = sure[0] >= _SURE
+        if sighted.pose is None or known.sum() < _CONFIRMS or not sighted.joints[:, 2].any():
+            continue
+        spots = _FROM_33 @ sighted.pose.points[:, :2]
+        size = max(float(np.ptp(places[0, known], axis=0).max()), 1.0)
+        gaps = [np.linalg.norm((e - places[0])[known], axis=1) for e in (spots, spots[_SWAP])]
+        if np.median(np.minimum(*gaps)) <= _ELSEWHERE * size:
+            found.append(t)
+    return found
+
+
+def _squeezed(pose: people.Pose, head: people.Box | None) -> bool:
     """Whether a whole body was squeezed into what shows a head and shoulders: head and pose are of
     different sizes."""
     shoulders, ears = pose.points[[11, 12], :2], pose.points[[7, 8], :2]
     width = np.linalg.norm(shoulders[0] - shoulders[1])
     neck = np.linalg.norm(shoulders.mean(0) - ears.mean(0))
-    return bool(max(width, neck) < _SMALLER * head)
+    return head is not None and bool(max(width, neck) < _SMALLER * head.height)
+
+
+def _corrected(local: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Metres about the hips without what the network errs by always (seen on staged clips): arms reach
+    farther from or towards the camera than it says, and its ankles lie behind the joint."""
+    out = local.copy()
+    across = local[_SHOULDERS[0]] - local[_SHOULDERS[1]] + local[_HIPS[0]] - local[_HIPS[1]]
+    ahead = np.cross(across, local[_SHOULDERS].mean(0) - local[_HIPS].mean(0))
+    ahead /= max(float(np.linalg.norm(ahead)), 1e-6)
+    for arm, leg in zip(_ARMS, _LEGS, strict=True):
+        out[arm[1:], 2] += (_ARM_DEPTH - 1) * (local[arm[1:], 2] - local[arm[0], 2])
+        out[arm[3], 2] = out[arm[2], 2] + local[arm[3], 2] - local[arm[2], 2]
+        out[leg] += _ANKLE_AHEAD * ahead
+    return out
 
 
 def _in_view(spots: npt.NDArray[np.float64], camera: Camera) -> npt.NDArray[np.bool_]:
@@ -203,36 +307,44 @@ def _turn_about(
     trust: npt.NDArray[np.float64],
     local: npt.NDArray[np.float64],
     local_trust: npt.NDArray[np.float64],
+    carried: npt.NDArray[np.float64],
+    sure: npt.NDArray[np.float64],
 ) -> None:
-    """Left and right that change places for some frames are put back, and MoveNet is not heard where it
-    has them the other way round than the rest of the track."""
+    """Left and right of a pose are as MoveNet has them where it is sure; elsewhere a pose that has them the
+    other way round than before is put back, and so is an unsure MoveNet."""
+
+    def swap(t: int) -> None:
+        for each in (pixels[0], trust[0], local, local_trust):
+            each[t] = each[t][_SWAP]
+
     last: npt.NDArray[np.float64] | None = None
-    turned, state = np.zeros(len(local), bool), False
-    posed = trust[0].max(axis=1) > 0
-    for t in np.flatnonzero(posed):
-        spots = pixels[0, t]
-        if last is not None:
-            size = max(float(np.ptp(spots, axis=0).max()), 1.0)
-            straight, crossed = _apart(last, spots), _apart(last, spots[_SWAP])
-            if crossed < _SWAPPED * straight and straight > 0.05 * size:
-                state = not state
-        turned[t], last = state, spots
-    if turned[posed].mean() > 0.5 if posed.any() else False:
-        turned = posed & ~turned
-    pixels[0, turned] = pixels[0, turned][:, _SWAP]
-    trust[0, turned] = trust[0, turned][:, _SWAP]
-    local[turned] = local[turned][:, _SWAP]
-    local_trust[turned] = local_trust[turned][:, _SWAP]
-    both = np.flatnonzero((trust[0].max(axis=1) > 0) & (trust[1].max(axis=1) > 0))
-    for t in both:
-        sure = [j for j in _PAIRED if min(trust[0, t, j], trust[1, t, j]) > 0.2
-                and trust[1, t, _SWAP[j]] > 0.2]  # fmt: skip
-        if len(sure) >= 4:
-            other = pixels[1, t][_SWAP]
-            straight = np.linalg.norm(pixels[0, t, sure] - pixels[1, t, sure], axis=1).mean()
-            crossed = np.linalg.norm(pixels[0, t, sure] - other[sure], axis=1).mean()
+    for t in (int(each) for each in np.flatnonzero(trust[0].max(axis=1) > 0)):
+        straight, crossed, how_sure = _either_way(pixels[0, t], carried[t], sure[t])
+        if how_sure >= _SURELY:
             if crossed < _SWAPPED * straight:
-                pixels[1, t], trust[1, t] = other, trust[1, t][_SWAP]
+                swap(t)
+        elif last is not None:
+            size = max(float(np.ptp(pixels[0, t], axis=0).max()), 1.0)
+            before, turned = _apart(last, pixels[0, t]), _apart(last, pixels[0, t][_SWAP])
+            if turned < _SWAPPED * before and before > 0.05 * size:
+                swap(t)
+        last = pixels[0, t].copy()
+        straight, crossed, _ = _either_way(pixels[0, t], pixels[1, t], trust[1, t])
+        if crossed < _SWAPPED * straight:
+            pixels[1, t], trust[1, t] = pixels[1, t][_SWAP], trust[1, t][_SWAP]
+
+
+def _either_way(
+    spots: npt.NDArray[np.float64], other: npt.NDArray[np.float64], sure: npt.NDArray[np.float64]
+) -> tuple[float, float, float]:
+    """How far two sets of joints are apart as they are and with left and right exchanged, and how sure the
+    second is of both sides; (0, 0, 0) if it knows too few of them."""
+    both = [j for j in _PAIRED if min(sure[j], sure[_SWAP[j]]) > _JOINT]
+    if len(both) < 4:
+        return 0.0, 0.0, 0.0
+    straight = np.linalg.norm(spots[both] - other[both], axis=1).mean()
+    crossed = np.linalg.norm(spots[both] - other[_SWAP][both], axis=1).mean()
+    return float(straight), float(crossed), float(np.mean(sure[both]))
 
 
 def _hear_both(
