@@ -8,6 +8,7 @@ BatchNorm: freeze it or replace it before private training.
 from sfumato.models._device import choose_device, device_of
 from sfumato.models._efficientnet import EfficientNetLite0, efficientnet_lite0
 from sfumato.models._encoders import MelCNN, RecordMLP, SensorCNN
+from sfumato.models._feature_head import FEATURE_NETWORKS, FeatureHead, array_head, feature_head
 from sfumato.models._i3d import I3D, i3d, i3d_state, kinetics400_classes
 from sfumato.models._joints_head import THUNDER, JointsHead, JointsNet, MirrorTrunk, thunder_pose
 from sfumato.models._movenet import MoveNetThunder, movenet_thunder
@@ -23,11 +24,13 @@ from sfumato.models._video_vit import VideoViT
 from sfumato.models._weights import WeightsError, load_weights, read_weights
 
 __all__ = [
+    "FEATURE_NETWORKS",
     "I3D",
     "POSE_BACKBONES",
     "SPEAKER_RATE",
     "THUNDER",
     "EfficientNetLite0",
+    "FeatureHead",
     "JointsHead",
     "JointsNet",
     "MViT",
@@ -45,11 +48,13 @@ __all__ = [
     "TwoScales",
     "VideoViT",
     "WeightsError",
+    "array_head",
     "choose_device",
     "cut",
     "decode",
     "device_of",
     "efficientnet_lite0",
+    "feature_head",
     "freeze_batchnorm",
     "i3d",
     "i3d_state",
