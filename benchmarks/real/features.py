@@ -24,7 +24,9 @@ from torch.nn import functional
 from sfumato.attributes import picture_features
 from sfumato.data import (
     DataRequest,
+    FacePictures,
     Spoken,
+    Subset,
     audio_mnist,
     fsdd,
     load_dataset,
@@ -97,12 +99,9 @@ def motions(folder: Path, public: Path, rank: int) -> Features:
     return Features(*projected[:2], *y, owners, projected[2])
 
 
-def faces(folder: Path, public: Path, label: str, rank: int, most: int | None) -> Features:
-    """UTKFace, four fifths to train and one fifth to test; nobody knows whose faces they are."""
-    parts = [
-        load_dataset(DataRequest(kind="utkface", path=folder, split=split, label=label))
-        for split in ("train", "test")
-    ]
+def faces(folder: Path, public: Path, rank: int, most: int | None) -> Features:
+    """UTKFace by gender, four fifths to train and one fifth to test; nobody knows whose faces they are."""
+    parts = [_faces(folder, split, "gender") for split in ("train", "test")]
     records = [[part[i] for i in range(len(part))[:most]] for part in parts]
     sport = lsp(public, "train")
     crops = [_crop(sport[i].x) for i in range(len(sport))[:most]]
@@ -110,6 +109,23 @@ def faces(folder: Path, public: Path, label: str, rank: int, most: int | None) -
     projected = _on_components(maps, picture_features(crops), rank)
     y = [np.array([r.y for r in each], dtype=np.int64) for each in records]
     return Features(*projected[:2], *y, [], projected[2])
+
+
+def by_age(features: Features, folder: Path) -> Features:
+    """The same faces by age group."""
+    y = []
+    for split, count in (("train", len(features.y)), ("test", len(features.y_test))):
+        part = _faces(folder, split, "age-group")
+        assert isinstance(part.records, FacePictures)
+        ages = part.records.attributes["age-group"]
+        y.append(np.array([ages[i] for i in part.indices[:count]], dtype=np.int64))
+    return replace(features, y=y[0], y_test=y[1])
+
+
+def _faces(folder: Path, split: str, label: str) -> Subset:
+    found = load_dataset(DataRequest(kind="utkface", path=folder, split=split, label=label))
+    assert isinstance(found, Subset)
+    return found
 
 
 def _some(records: Spoken, most: int | None) -> list[int]:

@@ -68,18 +68,19 @@ def run(
     made_of: dict[str, Callable[[], Features]] = {
         AUDIO: partial(made.spoken_digits, folders["audiomnist"], folders["fsdd"], RANK, most),
         "SisFall activity": partial(made.motions, folders["sisfall"], folders["utd_mhad"], RANK),
-        "UTKFace gender": partial(
-            made.faces, folders["utkface"], folders["lsp"], "gender", RANK, most),
-        "UTKFace age group": partial(
-            made.faces, folders["utkface"], folders["lsp"], "age-group", RANK, most),
+        "UTKFace gender": partial(made.faces, folders["utkface"], folders["lsp"], RANK, most),
     }  # fmt: skip
     public = made.kept(cells.folder, AUDIO, made_of[AUDIO])
     epsilons = EPSILONS[2:] if quick else EPSILONS
     found: list[dict[str, Any]] = []
-    for task, make in made_of.items():
+    for task in _CLASSES:
         if only is not None and only != task:
             continue
-        found += _task(task, made.kept(cells.folder, task, make), public, epsilons, runs, cells)
+        source = "UTKFace gender" if task.startswith("UTKFace") else task
+        features = made.kept(cells.folder, source, made_of[source])
+        if task == "UTKFace age group":
+            features = made.by_age(features, folders["utkface"])
+        found += _task(task, features, public, epsilons, runs, cells)
     changes = _changes(public, epsilons, runs, cells) if only in (None, AUDIO) else []
     return {"quick": quick, "cells": found, "changes": changes, "runs": runs,
             "terms": {"delta": DELTA, "relation": RELATION, "rank": RANK, "share": SHARE}}  # fmt: skip

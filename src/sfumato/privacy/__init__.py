@@ -29,6 +29,7 @@ from sfumato.privacy._discrete import (
 )
 from sfumato.privacy._events import (
     ApproximateRelease,
+    BandedGaussian,
     BestOf,
     Bounds,
     Composed,
@@ -43,6 +44,7 @@ from sfumato.privacy._events import (
     RandomizedResponse,
     SelfComposed,
     SharedBatch,
+    banded_coefficients,
     event_from_json,
     plain_count,
     plain_number,
@@ -105,6 +107,7 @@ __all__ = [
     "SEEDED",
     "AccountingError",
     "ApproximateRelease",
+    "BandedGaussian",
     "BestOf",
     "Bounds",
     "Card",

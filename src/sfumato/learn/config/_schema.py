@@ -138,6 +138,8 @@ class TrainingConfig(Settings):
     steps: Count | None = None
     epochs: Annotated[float, Field(gt=0, le=10**6)] | None = None
     clips: Annotated[int, Field(ge=1, le=10**4)] = 1
+    # no sampling: every unit has its turn, and noise is correlated over so many steps
+    bands: Annotated[int, Field(ge=0, le=10**4)] = 0
     optimizer: Literal["sgd", "adam"] = "sgd"
     rate: Annotated[float, Field(gt=0, le=10**6)] = 0.5
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
