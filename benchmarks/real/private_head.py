@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -23,7 +23,7 @@ SHARE = 0.15
 _RANKS = (10, 25, 60)
 _GRID = ((3, 10, 25), (3.0, 10.0, 30.0, 100.0, 300.0), (1.0, 0.5))
 _PERSON_GRID = ((1, 3, 8), (0.3, 3.0, 10.0, 30.0, 100.0), (0.3, 0.1))
-_PERSONS, _EVERY = 60, 2
+_PERSONS = 60
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Settings:
     public_head: bool = True
     average: float = 0.0
     batch: float = 1.0
+    bands: int = 0
 
 
 def noise_of_one_step(epsilon: float) -> float:
@@ -76,8 +77,9 @@ def measured(features: Features, classes: int, epsilon: float, chosen: Settings,
         centre, start = centre / each, StartingWeights(run.trainings, known=True)
     batch = round(units * chosen.batch)
     plan = Plan(
-        epsilon=second, batch=batch, steps=chosen.steps, clip_norm=chosen.clip_norm * each, **plain
-    )
+        epsilon=second, batch=batch, steps=chosen.steps, clip_norm=chosen.clip_norm * each,
+        bands=chosen.bands, **plain,
+    )  # fmt: skip
     model = nn.Linear(features.train.shape[1], classes, bias=False)
     with torch.no_grad():
         model.weight.copy_(public_head(features, classes) if chosen.public_head else 0)
@@ -150,18 +152,18 @@ def _descend(
 
 
 def choose(public: Features, epsilon: float, units: int, *, person: bool, warm: bool) -> Settings:
-    """The settings that do best on FSDD's speakers under noise of the same size.
+    """The settings that do best on FSDD's speakers under noise of the same size, with their neighbours.
 
     One speaker is the test, one teaches the starting head if there is one, the others are private.
     Their mean is known; noise relative to the sum is what ``units`` private units would get.
     """
     assert public.public_y is not None
     whole, y = (
-        torch.from_numpy(public.public[::_EVERY]),
-        torch.from_numpy(public.public_y[::_EVERY]),
+        torch.from_numpy(public.public),
+        torch.from_numpy(public.public_y),
     )
     names = sorted(set(public.public_owners))
-    speakers = torch.tensor([names.index(name) for name in public.public_owners[::_EVERY]])
+    speakers = torch.tensor([names.index(name) for name in public.public_owners])
     scores: dict[Settings, list[float]] = {}
     noise = noise_of_one_step(epsilon) / math.sqrt(1 - SHARE) / units
     for test, rank in product(range(len(names)), _RANKS):
@@ -187,4 +189,19 @@ def choose(public: Features, epsilon: float, units: int, *, person: bool, warm: 
                               noise=noise * math.sqrt(steps), people=people, draw=draw)  # fmt: skip
             found = accuracy(weight, asked, y[speakers == test].numpy())
             scores.setdefault(chosen, []).append(found)
-    return max(scores, key=lambda each: float(np.mean(scores[each])))
+    return max(_steady(scores), key=lambda each: _steady(scores)[each])
+
+
+def _steady(scores: dict[Settings, list[float]]) -> dict[Settings, float]:
+    """Of settings whose next lower and higher rates were tried as well, the mean of the three."""
+    mean = {each: float(np.mean(found)) for each, found in scores.items()}
+    rates = sorted({each.rate for each in mean})
+    beside = {
+        each: [
+            mean[replace(each, rate=rate)]
+            for rate in rates[rates.index(each.rate) - 1 : rates.index(each.rate) + 2]
+        ]
+        for each in mean
+        if each.rate not in (rates[0], rates[-1])
+    }
+    return {each: float(np.mean(found)) for each, found in beside.items()}

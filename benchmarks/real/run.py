@@ -44,6 +44,8 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "mean of the last half of the iterates": {"average": 0.5},
     "every gradient clipped (normalised: C 0.05, rate to match)": {"clip_norm": 0.05},
     "a tenth sampled in each of ten times as many steps": {"batch": 0.1},
+    "a tenth in turn, ten times as many steps, ten bands": {"batch": 0.1, "bands": 10},
+    "a tenth in turn, ten times as many steps, one band": {"batch": 0.1, "bands": 1},
 }
 
 
@@ -64,7 +66,7 @@ def run(
             f"Expected folders {', '.join(_FOLDERS)} below data=, got no {missing[0]}."
         )
     most, runs = (600, 1) if quick else (None, RUNS)
-    cells = Cells("real", {"rank": RANK, "quick": quick, "share": SHARE, "version": 3}, keep)
+    cells = Cells("real", {"rank": RANK, "quick": quick, "share": SHARE, "version": 4}, keep)
     made_of: dict[str, Callable[[], Features]] = {
         AUDIO: partial(made.spoken_digits, folders["audiomnist"], folders["fsdd"], RANK, most),
         "SisFall activity": partial(made.motions, folders["sisfall"], folders["utd_mhad"], RANK),

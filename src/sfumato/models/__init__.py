@@ -8,9 +8,9 @@ BatchNorm: freeze it or replace it before private training.
 from sfumato.models._device import choose_device, device_of
 from sfumato.models._efficientnet import EfficientNetLite0, efficientnet_lite0
 from sfumato.models._encoders import MelCNN, RecordMLP, SensorCNN
-from sfumato.models._feature_head import FEATURE_NETWORKS, FeatureHead, array_head, feature_head
 from sfumato.models._i3d import I3D, i3d, i3d_state, kinetics400_classes
 from sfumato.models._joints_head import THUNDER, JointsHead, JointsNet, MirrorTrunk, thunder_pose
+from sfumato.models._linear_probe import FEATURE_NETWORKS, LinearProbe, array_head, feature_head
 from sfumato.models._movenet import MoveNetThunder, movenet_thunder
 from sfumato.models._mvit import MViT, mvit_b, mvit_v2_s
 from sfumato.models._norms import freeze_batchnorm, replace_batchnorm
@@ -30,9 +30,9 @@ __all__ = [
     "SPEAKER_RATE",
     "THUNDER",
     "EfficientNetLite0",
-    "FeatureHead",
     "JointsHead",
     "JointsNet",
+    "LinearProbe",
     "MViT",
     "MelCNN",
     "MirrorTrunk",

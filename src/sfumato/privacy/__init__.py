@@ -145,6 +145,7 @@ __all__ = [
     "UnitMismatchError",
     "VerifiedFolder",
     "account_dpsgd",
+    "banded_coefficients",
     "calibrate_dpsgd",
     "calibrate_event",
     "calibrate_gaussian",

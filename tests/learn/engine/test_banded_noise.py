@@ -149,7 +149,8 @@ def test_a_training_takes_everybody_in_turn_and_goes_on_after_a_crash(tmp_path: 
         train(model, records, plan, progress=crash, **settings)  # type: ignore[arg-type]
     records.asked.clear()
     run = train(model, records, plan, resume=True, **settings)  # type: ignore[arg-type]
-    assert records.asked[:3] == [2, 6, 10], "two steps were taken, so the third turn is next"
+    read = [index for index in records.asked if index]  # the first is looked at for its shape
+    assert read[:3] == [2, 6, 10], "two steps were taken, so the third turn is next"
     assert isinstance(run.guarantee, Guarantee)
     assert run.guarantee.epsilon <= 2.0 + 1e-9
     assert torch.isfinite(model.weight).all()

@@ -34,7 +34,7 @@ from sfumato.learn.views._registry import make_view
 from sfumato.models import (
     FEATURE_NETWORKS,
     THUNDER,
-    FeatureHead,
+    LinearProbe,
     VideoViT,
     array_head,
     feature_head,
@@ -79,7 +79,7 @@ def build_model(config: TrainConfig, classes: int, *, here: bool = False) -> nn.
         model = make(classes, frames=seen.frames, spatial_size=(seen.height, seen.width))
     if chosen.weights is not None:
         load_weights(model, chosen.weights, new_head=True)
-    if not isinstance(model, FeatureHead):  # whose trunk never trains
+    if not isinstance(model, LinearProbe):  # whose trunk never trains
         select(model, chosen.trainable)
     elif chosen.trainable == "head" and model.hidden is not None:
         model.hidden.requires_grad_(False)

@@ -47,7 +47,7 @@ class _PictureFeatures(nn.Module):
         return functional.adaptive_avg_pool2d(run(self.network.steps()[:_STEPS], x), _GRID)
 
 
-class FeatureHead(nn.Module):
+class LinearProbe(nn.Module):
     """What a frozen ``trunk`` gives, scaled to length 1, then ``hidden`` units if any, then classes.
 
     The last layer starts at zero, so that the first step of whole batches is one of class means.
@@ -78,17 +78,17 @@ class FeatureHead(nn.Module):
         return run(self.steps(), x)
 
 
-def array_head(inputs: int, classes: int, hidden: int = 0) -> FeatureHead:
+def array_head(inputs: int, classes: int, hidden: int = 0) -> LinearProbe:
     """Windows, log-mel pictures, or features of one's own, of ``inputs`` numbers a record."""
-    return FeatureHead(_Values(), inputs, classes, hidden)
+    return LinearProbe(_Values(), inputs, classes, hidden)
 
 
 def feature_head(
     name: str, classes: int, *, pretrained: bool = False, hidden: int = 0, offline: bool = False
-) -> FeatureHead:
+) -> LinearProbe:
     """``i3d`` on clips (Kinetics-400) or ``efficientnet-lite0`` on pictures (ImageNet), frozen."""
     if name == "i3d":
         clips = _ClipFeatures(i3d(pretrained=pretrained, offline=offline))
-        return FeatureHead(clips, 1024, classes, hidden)
+        return LinearProbe(clips, 1024, classes, hidden)
     pictures = _PictureFeatures(efficientnet_lite0(pretrained=pretrained, offline=offline))
-    return FeatureHead(pictures, _CHANNELS * _GRID**2, classes, hidden)
+    return LinearProbe(pictures, _CHANNELS * _GRID**2, classes, hidden)
