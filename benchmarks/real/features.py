@@ -72,12 +72,12 @@ def spoken_digits(folder: Path, public: Path, rank: int, most: int | None) -> Fe
     kernels = _patches(_standard(pictures))
     seen = [_pictures(train, most), _pictures(test, most), pictures]
     shown = [_matched(_standard(each), kernels) for each in seen]
-    projected = _on_components(shown[:2], shown[2], rank)
+    *own, public_x = _on_components(shown[:2], shown[2], rank)
     assert train.owners is not None
     assert other.owners is not None
     return Features(
-        *projected[:2], train.y[_some(train, most)], test.y[_some(test, most)],
-        [train.owners[i][0] for i in _some(train, most)], projected[2], other.y,
+        own[0], own[1], train.y[_some(train, most)], test.y[_some(test, most)],
+        [train.owners[i][0] for i in _some(train, most)], public_x, other.y,
         tuple(who[0] for who in other.owners),
     )  # fmt: skip
 
@@ -94,9 +94,9 @@ def motions(folder: Path, public: Path, rank: int) -> Features:
     other = np.concatenate([windows_of(wrist[i].x, 128, 64) for i in range(len(wrist))])
     spectra = [np.log1p(np.abs(np.fft.rfft(each, axis=1))).reshape(len(each), -1)
                for each in (*x, other)]  # fmt: skip
-    projected = _on_components(spectra[:2], spectra[2], rank)
+    *own, public_x = _on_components(spectra[:2], spectra[2], rank)
     owners = [parts[0][i].owners[0] for i in range(len(parts[0]))]
-    return Features(*projected[:2], *y, owners, projected[2])
+    return Features(own[0], own[1], y[0], y[1], owners, public_x)
 
 
 def faces(folder: Path, public: Path, rank: int, most: int | None) -> Features:
@@ -106,9 +106,9 @@ def faces(folder: Path, public: Path, rank: int, most: int | None) -> Features:
     sport = lsp(public, "train")
     crops = [_crop(sport[i].x) for i in range(len(sport))[:most]]
     maps = [picture_features([r.x for r in each]) for each in records]
-    projected = _on_components(maps, picture_features(crops), rank)
+    *own, public_x = _on_components(maps, picture_features(crops), rank)
     y = [np.array([r.y for r in each], dtype=np.int64) for each in records]
-    return Features(*projected[:2], *y, [], projected[2])
+    return Features(own[0], own[1], y[0], y[1], [], public_x)
 
 
 def by_age(features: Features, folder: Path) -> Features:
@@ -164,7 +164,7 @@ def _patches(pictures: Tensor) -> Tensor:
         nearest = (found @ centres.T).argmax(1)
         sums = torch.zeros_like(centres).index_add_(0, nearest, found)
         centres = functional.normalize(torch.where(sums.any(1, keepdim=True), sums, centres), dim=1)
-    kernels = (centres @ whiten).reshape(_KERNELS, 1, _SIDE, _SIDE)
+    kernels: Tensor = (centres @ whiten).reshape(_KERNELS, 1, _SIDE, _SIDE)
     return kernels - kernels.mean((2, 3), keepdim=True)
 
 
@@ -204,7 +204,7 @@ def kept(folder: Path, name: str, make: Callable[[], Features]) -> Features:
     path = folder / f"features {name}.npz"
     if not path.is_file():
         found = make()
-        arrays = {
+        arrays: dict[str, Any] = {
             field: np.asarray(getattr(found, field))
             for field in found.__dataclass_fields__
             if getattr(found, field) is not None

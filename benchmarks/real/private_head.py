@@ -82,7 +82,8 @@ def measured(features: Features, classes: int, epsilon: float, chosen: Settings,
     )  # fmt: skip
     model = nn.Linear(features.train.shape[1], classes, bias=False)
     with torch.no_grad():
-        model.weight.copy_(public_head(features, classes) if chosen.public_head else 0)
+        first = public_head(features, classes)
+        model.weight.copy_(first if chosen.public_head else torch.zeros_like(first))
     seen = centred(features.train, centre)
     run = train(
         model, ArrayRecords(seen.numpy(), features.y, owners=owners), plan, start=start,

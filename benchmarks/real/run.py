@@ -103,11 +103,7 @@ def _task(
         unit = "person" if person else "record"
         count = len(set(features.owners)) if person else len(features.y)
         for epsilon in epsilons:
-            chosen = Settings(**cells.done(
-                f"settings/{unit}/{count}/{epsilon}/{warm}",
-                lambda e=epsilon, n=count, p=person: asdict(
-                    choose(public, e, n, person=p, warm=warm)),
-            ))  # fmt: skip
+            chosen = _chosen(public, epsilon, count, cells, person=person, warm=warm)
             for number in range(runs):
                 cell = cells.done(
                     f"{task}/{unit}/{epsilon}/{number}",
@@ -118,15 +114,23 @@ def _task(
     return rows
 
 
+def _chosen(
+    public: Features, epsilon: float, count: int, cells: Cells, *, person: bool, warm: bool
+) -> Settings:
+    """By FSDD alone; tasks with as many units share them."""
+    key = f"settings/{'person' if person else 'record'}/{count}/{epsilon}/{warm}"
+    found = cells.done(
+        key, lambda: asdict(choose(public, epsilon, count, person=person, warm=warm))
+    )
+    return Settings(**found)
+
+
 def _changes(
     features: Features, epsilons: Sequence[float], runs: int, cells: Cells
 ) -> list[dict[str, Any]]:
     rows = []
     for epsilon in (e for e in epsilons if e in (0.1, 1.0)):
-        usual = Settings(**cells.done(
-            f"settings/record/{len(features.y)}/{epsilon}/True",
-            lambda e=epsilon: asdict(choose(features, e, len(features.y), person=False, warm=True)),
-        ))  # fmt: skip
+        usual = _chosen(features, epsilon, len(features.y), cells, person=False, warm=True)
         for name, change in _CHANGES.items():
             chosen = replace(usual, **change)
             if name.startswith("every"):

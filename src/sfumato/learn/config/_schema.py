@@ -272,9 +272,9 @@ def _check_pose(config: TrainConfig) -> None:
     public = None if config.projector is None else config.projector.public
     sources = [asked for asked in (config.data, config.held_out, public) if asked is not None]
     named = [(f"data.kind {asked.kind}", find_dataset(asked.kind).has_joints) for asked in sources]
-    name = config.model.name
-    both = name == "efficientnet-lite0"  # joints, or classes of pictures
-    named.append((f"model.name {name}", wanted if both else name in (*POSE_BACKBONES, THUNDER)))
+    model = config.model.name
+    both = model == "efficientnet-lite0"  # joints, or classes of pictures
+    named.append((f"model.name {model}", wanted if both else model in (*POSE_BACKBONES, THUNDER)))
     for name, fits in named:
         if fits != wanted:
             raise ConfigError(
