@@ -56,13 +56,11 @@ class Features:
 
     def on_first(self, rank: int) -> Features:
         """On the strongest components alone, scaled to length 1 again."""
-        parts = {
-            name: functional.normalize(
-                torch.from_numpy(getattr(self, name)[:, :rank]), dim=1
-            ).numpy()
-            for name in ("train", "test", "public")
-        }
-        return replace(self, **parts)
+        first = [
+            functional.normalize(torch.from_numpy(each[:, :rank]), dim=1).numpy()
+            for each in (self.train, self.test, self.public)
+        ]
+        return replace(self, train=first[0], test=first[1], public=first[2])
 
 
 def spoken_digits(folder: Path, public: Path, rank: int, most: int | None) -> Features:
