@@ -197,9 +197,13 @@ def _on_components(private: list[Any], public: Any, rank: int) -> list[Floats]:
     return [functional.normalize(each, dim=1).numpy() for each in made]
 
 
+def kept_path(folder: Path, name: str) -> Path:
+    return folder / f"features {name}.npz"
+
+
 def kept(folder: Path, name: str, make: Callable[[], Features]) -> Features:
     """Features that were made before, or made now and kept: they take minutes."""
-    path = folder / f"features {name}.npz"
+    path = kept_path(folder, name)
     if not path.is_file():
         found = make()
         arrays: dict[str, Any] = {

@@ -22,7 +22,7 @@ DELTA, RELATION = 1e-5, "replace"
 SHARE = 0.15
 _RANKS = (10, 25, 60)
 _GRID = ((3, 10, 25), (3.0, 10.0, 30.0, 100.0, 300.0), (1.0, 0.5))
-_PERSON_GRID = ((1, 3, 8), (0.3, 3.0, 10.0, 30.0, 100.0), (0.3, 0.1))
+_PERSON_GRID = ((1, 3, 8), (0.001, 0.03, 0.3, 3.0, 10.0, 30.0, 100.0), (0.3, 0.1))
 _PERSONS = 60
 
 
@@ -90,10 +90,15 @@ def measured(features: Features, classes: int, epsilon: float, chosen: Settings,
         taught = public_head(features, classes)
         model.weight.copy_(taught if chosen.public_head else torch.zeros_like(taught))
     seen = centred(features.train, centre)
+    iterates: list[Tensor] = []
     run = train(
         model, ArrayRecords(seen.numpy(), features.y, owners=owners), plan, start=start,
-        optimizer=Sgd(chosen.rate / each, average=chosen.average),
+        optimizer=Sgd(chosen.rate / each),
+        progress=lambda _: iterates.append(model.weight.detach().clone()),
     )  # fmt: skip
+    if chosen.average:  # of iterates that were released already
+        last = iterates[math.floor(len(iterates) * (1 - chosen.average)) :]
+        model.weight.data = torch.stack(last).mean(0)
     assert isinstance(run.guarantee, Guarantee)
     assert run.guarantee.epsilon <= epsilon * 1.001
     return {
@@ -161,7 +166,8 @@ def choose(public: Features, epsilon: float, units: int, *, person: bool, warm: 
     """The settings that do best on FSDD's speakers under noise of the same size, with their neighbours.
 
     One speaker is the test, one teaches the starting head if there is one, the others are private.
-    Their mean is known; noise relative to the sum is what ``units`` private units would get.
+    Noise relative to the sum is what ``units`` private units would get. Of persons, also whether to
+    spend anything on their mean.
     """
     assert public.public_y is not None
     whole, y = (
@@ -171,8 +177,10 @@ def choose(public: Features, epsilon: float, units: int, *, person: bool, warm: 
     names = sorted(set(public.public_owners))
     speakers = torch.tensor([names.index(name) for name in public.public_owners])
     scores: dict[Settings, list[float]] = {}
-    noise = noise_of_one_step(epsilon) / math.sqrt(1 - SHARE) / units
-    for test, rank in product(range(len(names)), _RANKS):
+    whole_noise = noise_of_one_step(epsilon) / units
+    for test, rank, centre in product(
+        range(len(names)), _RANKS, (True, False) if person else (True,)
+    ):
         x = functional.normalize(whole[:, :rank], dim=1)
         teacher = (test + 1) % len(names)
         known = speakers == teacher if warm else speakers < 0
@@ -182,14 +190,20 @@ def choose(public: Features, epsilon: float, units: int, *, person: bool, warm: 
             start = _descend(start, centred(x[known].numpy(), x[known].mean(0)), y[known],
                              steps=20, rate=30.0)  # fmt: skip
         seen, told, people = x[own], y[own], None
+        means = [x[own].mean(0), x[speakers == test].mean(0)]
         if person:
             size = len(seen) // _PERSONS
             seen, told = seen[: size * _PERSONS], told[: size * _PERSONS]
             people = torch.arange(len(seen)) // size
-        seen = centred(seen.numpy(), x[own].mean(0))
-        asked = centred(x[speakers == test].numpy(), x[speakers == test].mean(0))
+            # so few people that the noise of their mean cannot be left out
+            draw = torch.Generator().manual_seed(test)
+            wrong = whole_noise / math.sqrt(SHARE) * torch.randn(rank, generator=draw)
+            means = [mean + wrong if centre else torch.zeros(rank) for mean in means]
+        seen = centred(seen.numpy(), means[0])
+        asked = centred(x[speakers == test].numpy(), means[1])
+        noise = whole_noise / math.sqrt(1 - SHARE if centre else 1)
         for steps, rate, clip_norm in product(*(_PERSON_GRID if person else _GRID)):
-            chosen = Settings(rank, steps, rate, clip_norm)
+            chosen = Settings(rank, steps, rate, clip_norm, centre=centre)
             draw = torch.Generator().manual_seed(test)
             weight = _descend(start, seen, told, steps=steps, rate=rate, clip_norm=clip_norm,
                               noise=noise * math.sqrt(steps), people=people, draw=draw)  # fmt: skip

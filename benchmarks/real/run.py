@@ -56,8 +56,12 @@ def run(
     quick: bool = False,
     keep: str | None = None,
     only: str | None = None,
+    more: bool = True,
 ) -> dict[str, Any]:
-    """Every cell, each kept below ``keep`` as soon as it is measured; ``only`` names one task."""
+    """Every cell, each kept below ``keep`` as soon as it is measured; ``only`` names one task.
+
+    With ``more=false`` nothing is measured: the table has what earlier runs kept.
+    """
     if data is None:
         raise SfumatoError("Expected data= with the folder of real recordings, got none.")
     folders = recordings(data, *_FOLDERS)
@@ -67,7 +71,9 @@ def run(
             f"Expected folders {', '.join(_FOLDERS)} below data=, got no {missing[0]}."
         )
     most, runs = (600, 1) if quick else (None, RUNS)
-    cells = Cells("real", {"rank": RANK, "quick": quick, "share": SHARE, "version": 4}, keep)
+    cells = (Cells if more else _Kept)(
+        "real", {"rank": RANK, "quick": quick, "share": SHARE, "version": 4}, keep
+    )
     made_of: dict[str, Callable[[], Features]] = {
         AUDIO: partial(made.spoken_digits, folders["audiomnist"], folders["fsdd"], RANK, most),
         "SisFall activity": partial(made.motions, folders["sisfall"], folders["utd_mhad"], RANK),
@@ -80,13 +86,24 @@ def run(
         if only is not None and only != task:
             continue
         source = "UTKFace gender" if task.startswith("UTKFace") else task
+        if not more and not made.kept_path(cells.folder, source).is_file():
+            continue
         features = made.kept(cells.folder, source, made_of[source])
         if task == "UTKFace age group":
             features = made.by_age(features, folders["utkface"])
         found += _task(task, features, public, epsilons, runs, cells)
     changes = _changes(public, epsilons, runs, cells) if only in (None, AUDIO) else []
+    found = [cell for cell in found if "accuracy" in cell]
+    changes = [cell for cell in changes if "accuracy" in cell]
     return {"quick": quick, "cells": found, "changes": changes, "runs": runs,
             "terms": {"delta": DELTA, "relation": RELATION, "rank": RANK, "share": SHARE}}  # fmt: skip
+
+
+class _Kept(Cells):
+    """What was measured before; nothing else."""
+
+    def done(self, key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        return super().done(key, measure) if self.path(key).is_file() else {}
 
 
 def _task(
@@ -107,7 +124,7 @@ def _task(
             chosen = _chosen(public, epsilon, count, cells, person=person, warm=warm)
             for number in range(runs):
                 cell = cells.done(
-                    f"{task}/{unit}/{epsilon}/{number}",
+                    f"{task}/{unit}/{epsilon}/{number}" + (", mean or not" if person else ""),
                     partial(measured, features, classes, epsilon, chosen, person=person),
                 )
                 rows.append({"task": task, "row": unit, "asked": epsilon, "settings": asdict(chosen)}
@@ -119,11 +136,12 @@ def _chosen(
     public: Features, epsilon: float, count: int, cells: Cells, *, person: bool, warm: bool
 ) -> Settings:
     """By FSDD alone; tasks with as many units share them."""
-    key = f"settings/{'person' if person else 'record'}/{count}/{epsilon}/{warm}"
+    unit = "person, mean or not" if person else "record"
+    key = f"settings/{unit}/{count}/{epsilon}/{warm}"
     found = cells.done(
         key, lambda: asdict(choose(public, epsilon, count, person=person, warm=warm))
     )
-    return Settings(**found)
+    return Settings(**found) if found else Settings(RANK, 1, 1.0, 1.0)
 
 
 def _changes(
@@ -191,7 +209,7 @@ def _setting_lines(result: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
             s = cell["settings"]
             lines[cell["task"] + cell["row"], str(cell["asked"])] = [
                 cell["task"], cell["row"], f"{cell['asked']:g}", f"{s['rank']}", f"{s['steps']}", f"{s['rate']:g}",
-                f"{s['clip_norm']:g}", f"{cell['epsilon']:.4g}",
+                f"{s['clip_norm']:g}", "yes" if s["centre"] else "no", f"{cell['epsilon']:.4g}",
             ]  # fmt: skip
     head = [
         "task",

@@ -1,4 +1,4 @@
-"""The private mean, averaged iterates, and heads on arrays: each against a plain computation."""
+"""The private mean, and heads on arrays: each against a plain computation."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from sfumato.data import ArrayRecords
 from sfumato.learn import (
     Arrays,
     ConfigError,
-    OptimizerError,
     Plan,
     PlanError,
     PreparationError,
-    Sgd,
     StartingWeights,
     make_job,
     parse_config,
     private_mean,
     run_job,
-    train,
 )
 from sfumato.models import array_head, cut, feature_head
 from sfumato.privacy import Guarantee, Randomness
@@ -67,26 +63,6 @@ def test_a_plan_that_is_no_mean_is_refused() -> None:
     for wrong in ({"steps": 2}, {"batch": 20}):
         with pytest.raises(PlanError, match="one step with every record"):
             private_mean(records, 3, _plan(**wrong))
-
-
-@pytest.mark.parametrize("share", [0.5, 1.0, 0.01])
-def test_averaging_gives_the_mean_of_the_last_iterates(share: float) -> None:
-    x = RNG.standard_normal((40, 4)).astype(np.float32)
-    records = ArrayRecords(x, np.arange(40) % 2)
-    plan = _plan(steps=6, epsilon=4.0)
-    seen: list[torch.Tensor] = []
-    plain, averaged = nn.Linear(4, 2), nn.Linear(4, 2)
-    averaged.load_state_dict(plain.state_dict())
-    train(plain, records, plan, optimizer=Sgd(0.3), randomness=Randomness(5),
-          progress=lambda _: seen.append(plain.weight.detach().clone()))  # fmt: skip
-    train(averaged, records, plan, optimizer=Sgd(0.3, average=share), randomness=Randomness(5))
-    last = {0.5: 3, 1.0: 6, 0.01: 1}[share]
-    assert torch.allclose(averaged.weight, torch.stack(seen[-last:]).mean(0), atol=1e-6)
-
-
-def test_averages_outside_one_are_refused() -> None:
-    with pytest.raises(OptimizerError, match="average in"):
-        Sgd(0.1, average=1.5)
 
 
 def test_arrays_keep_as_many_rows_as_asked_and_refuse_other_shapes() -> None:
@@ -139,7 +115,7 @@ def _file(tmp_path: Path, **sections: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("changes", [
     {}, {"model": {"name": "mlp", "width": 5}},
-    {"training": {"steps": 8, "batch": 10, "bands": 4, "average": 0.5}},
+    {"training": {"steps": 8, "batch": 10, "bands": 4}},
     {"method": "person-dp-sgd", "privacy": {"epsilon": 2.0, "records": 10},
      "training": {"steps": 2, "batch": 10}},
 ])  # fmt: skip
@@ -158,7 +134,6 @@ def test_a_training_file_reads_arrays(tmp_path: Path, changes: dict[str, object]
     ({"model": {"name": "video-vit"}}, "input.kind video with model.name video-vit"),
     ({"model": {"name": "efficientnet-lite0"}, "input": {"kind": "picture"}}, "model.pretrained: true"),
     ({"model": {"name": "linear"}, "input": {"kind": "video"}}, "input.kind array with model.name linear"),
-    ({"training": {"steps": 4, "batch": 40, "optimizer": "adam", "average": 0.5}}, "optimizer sgd"),
 ])  # fmt: skip
 def test_models_and_inputs_that_do_not_fit_are_one_sentence(
     tmp_path: Path, changes: dict[str, object], sentence: str

@@ -62,22 +62,15 @@ class Optimizer(Protocol):
 
 @dataclass(frozen=True)
 class Sgd:
-    """Stochastic gradient descent with momentum.
-
-    ``average`` is the share of the last steps whose mean parameters are the result: noise averages
-    out of a rate that is somewhat too large.
-    """
+    """Stochastic gradient descent with momentum."""
 
     rate: float = 0.1
     momentum: float = 0.0
     weight_decay: float = 0.0
     schedule: Schedule = Schedule()
-    average: float = 0.0
 
     def __post_init__(self) -> None:
         _check_rate(self.rate)
-        if not 0 <= self.average <= 1:
-            raise OptimizerError(f"Expected average in [0, 1], got {self.average!r}.")
         if not 0 <= self.momentum < 1:
             raise OptimizerError(f"Expected momentum in [0, 1), got {self.momentum!r}.")
 

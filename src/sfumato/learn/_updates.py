@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
@@ -50,20 +49,7 @@ class OwnUpdates:
         with torch.no_grad():
             parameters = {name: p.data for name, p in trainable(self._model).items()}
             self._optimizer.update(parameters, gradient, self.memory, rate, noise)
-            self._average(parameters, number, steps)
         return rate
-
-    def _average(self, parameters: Tensors, number: int, steps: int) -> None:
-        """The mean of the last iterates, each of them released already, takes the place of the last."""
-        share = getattr(self._optimizer, "average", 0.0)
-        first = min(steps - 1, math.ceil(steps * (1 - share)))
-        if not share or number < first:
-            return
-        for name, parameter in parameters.items():
-            mean = self.memory.setdefault(f"average.{name}", torch.zeros_like(parameter))
-            mean.add_(parameter - mean, alpha=1 / (number - first + 1))
-            if number == steps - 1:
-                parameter.copy_(mean)
 
     def restore(self, memory: Tensors) -> None:
         device = device_of(self._model)

@@ -181,7 +181,7 @@ def optimizer_of(config: TrainConfig) -> Optimizer:
     schedule = Schedule(warmup, chosen.schedule)
     if chosen.optimizer == "adam":
         return Adam(chosen.rate, schedule=schedule)
-    return Sgd(chosen.rate, chosen.momentum, schedule=schedule, average=chosen.average)
+    return Sgd(chosen.rate, chosen.momentum, schedule=schedule)
 
 
 def made_up_records(config: TrainConfig, count: int) -> ArrayRecords:

@@ -143,8 +143,6 @@ class TrainingConfig(Settings):
     optimizer: Literal["sgd", "adam"] = "sgd"
     rate: Annotated[float, Field(gt=0, le=10**6)] = 0.5
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    # with sgd: the share of the last steps whose mean weights are the model
-    average: Annotated[float, Field(ge=0, le=1)] = 0.0
     warmup: Annotated[int, Field(ge=0, le=10**9)] = 0
     schedule: Literal["constant", "cosine"] = "constant"
     checkpoint_every: Count = 50
@@ -253,7 +251,6 @@ def parse_config(values: dict[str, Any]) -> TrainConfig:
     _check_pose(config)
     _check_import(config)
     _check_input(config)
-    _check_optimizer(config)
     if config.model.weights_saw is not None and config.model.weights is None:
         raise ConfigError(
             "Expected model.weights with model.weights_saw, got none: there is nothing that it "
@@ -313,11 +310,6 @@ def _check_import(config: TrainConfig) -> None:
             "Expected model.import without the section pose and without model.pretrained, got "
             "either: they belong to the models of sfumato."
         )
-
-
-def _check_optimizer(config: TrainConfig) -> None:
-    if config.training.average and config.training.optimizer != "sgd":
-        raise ConfigError("Expected training.optimizer sgd with training.average, got another.")
 
 
 def _check_input(config: TrainConfig) -> None:
