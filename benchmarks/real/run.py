@@ -219,6 +219,7 @@ def _setting_lines(result: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         "steps",
         "rate",
         "clip norm",
+        "private mean",
         "epsilon on the card",
     ]
     return head, list(lines.values())
