@@ -70,6 +70,8 @@ TABLES: dict[str, Table] = {
                          ("lsp",)),
     "protect-blur": Table("protect.blur", "Face blur beside deface, on a clip of yours.", 5, 0.4, alone=True),
     "protect-dprp": Table("protect.dprp", "Video-DPRP as published and ours: seconds and memory.", 10, 0.4),
+    "real": Table("real.run", "Private training on real recordings, per record and per person.", 20, 1,
+                  ("audiomnist", "fsdd", "sisfall", "utd_mhad", "utkface", "lsp")),
     "scale": Table("scale.run", "What a folder job of a million items costs its driver; engines.", 15, 0.2),
     "speed": Table("speed.run", "What a private step costs, beside plain SGD and Opacus.", 8, 0.6),
     "strength": Table("strength.run", "How much of a known epsilon the audits certify.", 1, 0.1,

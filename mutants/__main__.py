@@ -22,7 +22,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mutants import _accounting, _finding, _releases, _reviewing, _studio, _training, _voices
+from mutants import (
+    _accounting,
+    _banded,
+    _finding,
+    _releases,
+    _reviewing,
+    _studio,
+    _training,
+    _voices,
+)
 from mutants._mutant import Mutant, PatchError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +42,7 @@ ALL: tuple[Mutant, ...] = tuple(
             *_releases.MUTANTS,
             *_voices.MUTANTS,
             *_accounting.MUTANTS,
+            *_banded.MUTANTS,
             *_finding.MUTANTS,
             *_reviewing.MUTANTS,
             *_studio.MUTANTS,

@@ -102,3 +102,27 @@ def test_a_name_is_given_once_and_a_path_is_asked_for(registered: None) -> None:
         register_dataset("toy", DatasetEntry())
     with pytest.raises(SfumatoError, match="path with data of kind toy, got none"):
         load_dataset(DataRequest(kind="toy"))
+
+
+def test_protect_and_audit_read_a_list_of_ones_own(tmp_path: Path) -> None:
+    """Splits and attributes of the list are those of the data set; a change of them is seen."""
+    rng = np.random.default_rng(0)
+    lines = ["path,label,split,owner,attribute:sex"]
+    for i in range(80):
+        walk, sex = i % 2, (i // 2) % 2
+        x = np.array([walk * 2.0 - 1, sex * 2.0 - 1]) + 0.1 * rng.standard_normal(2)
+        np.save(tmp_path / f"{i}.npy", x.astype(np.float32))
+        split = "train" if i < 40 else "test"
+        lines.append(f"{i}.npy,{'walk' if walk else 'sit'},{split},p{i % 8},{'m' if sex else 'f'}")
+    (tmp_path / "manifest.csv").write_text("\n".join(lines) + "\n")
+    found = read_dataset(tmp_path)
+    assert (found.layout, list(found.test)) == ("manifest.csv", list(range(40, 80)))
+    assert found.records.attributes["sex"].tolist() == [(i // 2) % 2 for i in range(80)]
+    quick = ProbeSettings(epochs=30, patience=30, width=16)
+    rows = probe_dataset(
+        tmp_path, method="adv", private=["sex"], useful=["label"], settings=quick
+    ).rows
+    assert all(row.clear.accuracy > 0.9 for row in rows)
+    np.save(tmp_path / "0.npy", np.zeros((3, 2), np.float32))
+    with pytest.raises(SfumatoError, match="recordings of one shape"):
+        read_dataset(tmp_path)

@@ -113,7 +113,7 @@ def test_a_table_that_a_spreadsheet_wrote_is_read(tmp_path: Path) -> None:
     (["one.png,walk,anna"], "path,label", "more or fewer"),
     (["one.png,"], "path,label", "an empty cell"),
     (["notes.txt,walk"], "path,label", "a file of another kind"),
-    (["one.png,walk", "clip.mkv,walk"], "path,label", "got both"),
+    (["one.png,walk", "clip.mkv,walk"], "path,label", "got video and picture"),
     (["one.png,walk"], "file,label", "the columns path and label"),
     (["one.png,walk,3"], "path,label,age", "the columns path and label"),
     ([], "path,label", "found none"),
@@ -170,3 +170,78 @@ def test_an_exact_mask_needs_its_public_layer(tmp_path: Path) -> None:
     _video(tmp_path / "clip.public.mkv")
     records = manifest(file)
     assert records.items[0].layer == (tmp_path / "clip.public.mkv").resolve()
+
+
+def test_json_lines_say_the_same_as_a_table(tmp_path: Path) -> None:
+    """And both know attributes, which may be the label instead."""
+    for name in ("one.png", "two.png"):
+        _picture(tmp_path / name)
+    table = _listed(
+        tmp_path, "one.png,walk,anna; ben,train,f", "two.png,run,carl,test,m",
+        header="path,label,owner,split,attribute:sex",
+    )  # fmt: skip
+    lines = tmp_path / "labels.jsonl"
+    lines.write_text(
+        '{"path": "one.png", "label": "walk", "owner": ["anna", "ben"], "split": "train",'
+        ' "attributes": {"sex": "f"}}\n\n'
+        '{"path": "two.png", "label": "run", "owner": "carl", "split": "test", "mask": null,'
+        ' "attributes": {"sex": "m"}}\n'
+    )
+    for file in (table, lines):
+        whole = manifest(file)
+        assert whole.owners == [("anna", "ben"), ("carl",)]
+        assert [dict(record.attributes) for record in whole] == [{"sex": "f"}, {"sex": "m"}]
+        assert [record.y for record in whole] == [1, 0]
+        assert len(manifest(file, "test")) == 1
+        by_sex = manifest(file, "test", label="sex")
+        assert (by_sex.classes, by_sex[0].y) == (("f", "m"), 1)
+    with pytest.raises(RecordsError, match="the label 'age' as an attribute"):
+        manifest(table, label="age")
+
+
+@pytest.mark.parametrize(("line", "sentence"), [
+    ("[1]", "an object with path and label in row 1"),
+    ('{"path": "one.png"}', "the columns path and label"),
+    ('{"path": "one.png", "label": "a", "ownr": "b"}', "the columns path and label"),
+    ('{"path": "one.png", "label": "a", "owner": [1]}', "names as owners in row 1"),
+    ('{"path": "one.png", "label": "a", "attributes": {"sex": ""}}', "as every attribute in row 1"),
+    ('{"path": "one.png", "label": "a", "attributes": {"sex": [1]}}', "as every attribute in row 1"),
+    ('{"path": "one.png", "label": "a", "attributes": 3}', "as every attribute in row 1"),
+    ('{"path": "one.png", "label": "a"', "a list of recordings"),
+])  # fmt: skip
+def test_a_json_line_that_cannot_be_read_is_one_sentence(
+    tmp_path: Path, line: str, sentence: str
+) -> None:
+    _picture(tmp_path / "one.png")
+    file = tmp_path / "labels.jsonl"
+    file.write_text(line + "\n")
+    with pytest.raises(RecordsError, match=sentence):
+        manifest(file)
+
+
+def test_rows_with_other_attributes_are_refused(tmp_path: Path) -> None:
+    for name in ("one.png", "two.png"):
+        _picture(tmp_path / name)
+    file = tmp_path / "labels.jsonl"
+    file.write_text('{"path": "one.png", "label": "a", "attributes": {"sex": "f"}}\n'
+                    '{"path": "two.png", "label": "a"}\n')  # fmt: skip
+    with pytest.raises(RecordsError, match="the same attributes in every row"):
+        manifest(file)
+
+
+def test_sounds_become_log_mel_pictures_and_arrays_stay_as_they_are(tmp_path: Path) -> None:
+    from scipy.io import wavfile
+
+    tone = (8000 * np.sin(np.arange(8000) * 2 * np.pi * 440 / 16_000)).astype(np.int16)
+    wavfile.write(tmp_path / "one.wav", 16_000, tone)
+    heard = manifest(_listed(tmp_path, "one.wav,tone,anna"))[0].x
+    assert (heard.shape, heard.dtype) == ((40, 32, 1), np.uint8)
+    assert heard[:, 16, 0].argmax() < 10, "440 Hz is among the lowest bands"
+    window = RNG.standard_normal((7, 3)).astype(np.float32)
+    np.save(tmp_path / "one.npy", window)
+    assert np.array_equal(manifest(_listed(tmp_path, "one.npy,walk,anna"))[0].x, window)
+    np.save(tmp_path / "bad.npy", np.array(["no", "numbers"]))
+    with pytest.raises(RecordsError, match="Expected numbers"):
+        manifest(_listed(tmp_path, "bad.npy,walk,anna"))[0]
+    with pytest.raises(RecordsError, match="got sound and array"):
+        manifest(_listed(tmp_path, "one.npy,walk,anna", "one.wav,walk,ben"))

@@ -7,6 +7,7 @@
 | ``SA01`` ... with ``Readme.txt``, or packed with ``subjects.csv`` | log spectra of windows | blocks of time with gaps |
 | ``list_attr_celeba.txt`` | ImageNet features | the published parts |
 | ``AGE_GENDER_RACE_DATE.jpg``, or ``index.csv`` with an archive | ImageNet features | four fifths, one fifth |
+| ``manifest.csv`` or ``manifest.jsonl`` with attributes | pictures: ImageNet features; sounds: log-mel; arrays as they are | its splits |
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from sfumato.data import (
     ArrayRecords,
     Dataset,
     FacePictures,
+    ListedFiles,
     Windows,
     WriteFile,
     audio_mnist,
     celeba,
+    manifest,
     motion_sense,
     read_registered,
     read_wav,
@@ -38,6 +41,7 @@ from sfumato.data import (
 from sfumato.media import write_image
 
 _PARTS = ("train", "test")
+_MANIFESTS = ("manifest.csv", "manifest.jsonl")
 # windows of a block: ten to train, one left out, four to test, one left out
 _BLOCK, _TRAIN, _TEST = 16, slice(0, 10), slice(11, 15)
 
@@ -54,8 +58,8 @@ def read_dataset(folder: Path) -> Dataset:
         return registered
     more = "".join(f", {name}" for name, each in DATASETS.items() if each.attributes is not None)
     raise AttributesError(
-        f"Expected AudioMNIST, MotionSense, SisFall, CelebA or UTKFace{more} in its published layout "
-        f"at {str(folder)!r}, got something else: see docs/data.md for the files of each."
+        f"Expected AudioMNIST, MotionSense, SisFall, CelebA or UTKFace{more} in its published layout, or a "
+        f"{_MANIFESTS[0]}, at {str(folder)!r}, got something else: see docs/data.md for the files of each."
     )
 
 
@@ -161,6 +165,41 @@ def _read_utkface(folder: Path) -> Dataset:
     )  # fmt: skip
 
 
+def _read_manifest(folder: Path) -> Dataset:
+    """One's own list: the label and every attribute are attributes, each with classes by name."""
+    listing = next(folder / name for name in _MANIFESTS if (folder / name).is_file())
+    found = [manifest(listing, part) for part in _PARTS]
+    parts = [part for part in found if isinstance(part, ListedFiles)]
+    if len(parts) < len(found) or len({part.kind for part in parts}) > 1:
+        raise AttributesError(
+            f"Expected pictures, sounds or arrays alone in {listing.name}, got videos, or several kinds."
+        )
+    kind, cut = parts[0].kind, len(parts[0])
+    rows = [part[index] for part in parts for index in range(len(part))]
+    shown = [row.x for row in rows]
+    if kind != "picture" and len({x.shape for x in shown}) > 1:
+        raise AttributesError(
+            f"Expected recordings of one shape in {listing.name}, got several: cut them into windows."
+        )
+    named = {name: [str(row.attributes[name]) for row in rows] for name in rows[0].attributes}
+    columns = {name: np.unique(values, return_inverse=True)[1] for name, values in named.items()}
+    labels = np.array([row.y for row in rows])
+    records = ArrayRecords(
+        picture_features(shown) if kind == "picture" else np.stack(shown),
+        labels,
+        owners=[row.owners for row in rows],
+        attributes={"label": labels, **columns},
+    )
+    files = [item.path for part in parts for item in part.items]
+    write: dict[str, WriteFile] = {
+        "picture": lambda index, path: write_pixels(shown[index], path),
+        "sound": lambda index, path: write_samples(files[index], path),
+    }
+    return Dataset(
+        listing.name, records, range(cut), range(cut, len(rows)), write_file=write.get(kind)
+    )
+
+
 def write_pixels(picture: npt.NDArray[np.uint8], path: Path) -> Path:
     """As the encoder saw them: place, camera, owner and thumbnail of the original stay behind."""
     target = path.with_suffix(".png")
@@ -188,6 +227,7 @@ def featured(pictures: FacePictures) -> ArrayRecords:
 
 
 _LAYOUTS: Sequence[tuple[Callable[[Path], bool], Callable[[Path], Dataset]]] = (
+    (lambda folder: any((folder / name).is_file() for name in _MANIFESTS), _read_manifest),
     (
         lambda folder: any(
             (folder / name).is_file()

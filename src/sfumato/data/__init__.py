@@ -7,10 +7,12 @@ from sfumato.data._action_lists import hmdb51, kinetics, ntu_rgbd, toyota_smarth
 from sfumato.data._audio import Spoken, audio_mnist, log_mel, read_wav
 from sfumato.data._crops import CropTransform, JointRecords, PersonCrops, mirrored
 from sfumato.data._faces import FacePictures, celeba, utkface
+from sfumato.data._fsdd import fsdd
 from sfumato.data._indoor_datasets import UtdMhad, airtlab, utd_mhad
 from sfumato.data._joints import COCO, LSP, MPII, mirror_order, translate, vocabulary
-from sfumato.data._manifests import PictureFiles, manifest
+from sfumato.data._manifests import ListedFiles, manifest
 from sfumato.data._mpii import mpii
+from sfumato.data._npz import npz
 from sfumato.data._pose import (
     AnnotatedPerson,
     PoseRecords,
@@ -73,8 +75,8 @@ __all__ = [
     "DatasetEntry",
     "FacePictures",
     "JointRecords",
+    "ListedFiles",
     "PersonCrops",
-    "PictureFiles",
     "PoseMeasures",
     "PoseRecords",
     "PrivacyAnnotations",
@@ -102,6 +104,7 @@ __all__ = [
     "coco_keypoints",
     "draw_skeletons",
     "find_dataset",
+    "fsdd",
     "hmdb51",
     "human_art",
     "kinetics",
@@ -117,6 +120,7 @@ __all__ = [
     "motion_sense",
     "moving_squares",
     "mpii",
+    "npz",
     "ntu_rgbd",
     "oks",
     "oks_average_precision",

@@ -43,7 +43,7 @@ class FacePictures(IterableRecords):
         self.classes = self.attribute_classes.get(label, ())
         self.problems = problems or Problems()
         self.owners = list(owners) if owners is not None else [()] * len(self.names)
-        self._source = folder
+        self.source = folder
         some(self.names, "pictures", self.problems)
 
     def __len__(self) -> int:
@@ -55,9 +55,9 @@ class FacePictures(IterableRecords):
         return Record(picture, facts[self.label], None, self.owners[index], facts)
 
     def _picture(self, name: str) -> npt.NDArray[np.uint8]:
-        if self._source.is_dir():
-            return read_image(self._source / name)
-        return packed_picture(self._source, name)
+        if self.source.is_dir():
+            return read_image(self.source / name)
+        return packed_picture(self.source, name)
 
 
 @lru_cache(maxsize=8)

@@ -1,19 +1,21 @@
-"""One's own recordings: a CSV beside them with a row each: path, label, and owner, mask and split."""
+"""One's own recordings: a list beside them (CSV or JSON lines) with path, label, owner, mask, attributes."""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.data._audio import log_mel, read_wav
 from sfumato.data._problems import Problems, some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.data._videos import (
@@ -28,6 +30,7 @@ from sfumato.files import sha256
 from sfumato.media import IMAGE_SUFFIXES, read_image
 
 _COLUMNS = ("path", "label", "owner", "mask", "split")
+_ATTRIBUTE = "attribute:"  # before the name of one, in the first line of a CSV
 _SEVERAL = ";"  # between the owners of one recording
 
 
@@ -41,18 +44,44 @@ class _Row:
     owners: tuple[str, ...]
     mask: Path | None
     split: str
+    attributes: Mapping[str, str | int | float]
 
 
-class PictureFiles(IterableRecords):
-    """Pictures with labels, read when asked for."""
+@reading("an array of numbers (.npy)", RecordsError)
+def _read_array(path: Path) -> npt.NDArray[Any]:
+    values = np.load(path, allow_pickle=False)
+    if values.ndim == 0 or values.dtype.kind not in "biuf":
+        raise RecordsError(f"Expected numbers, got {values.dtype} of shape {values.shape}.")
+    return np.asarray(values)
 
-    def __init__(self, items: Sequence[VideoItem], classes: Sequence[str]) -> None:
+
+def _read_spoken(path: Path) -> npt.NDArray[np.uint8]:
+    """A recording as AudioMNIST's are: a log-mel picture of one second around the middle."""
+    rate, sound = read_wav(path)
+    if len(sound) == 0:
+        raise RecordsError("Expected recordings with sound in them, got an empty one.")
+    return log_mel(sound, rate)[..., None]
+
+
+# what a list may name, by the kind of its files; videos are read by VideoRecords
+_READERS: dict[str, tuple[frozenset[str], Callable[[Path], npt.NDArray[Any]]]] = {
+    "picture": (frozenset(IMAGE_SUFFIXES), read_image),
+    "sound": (frozenset({".wav"}), _read_spoken),
+    "array": (frozenset({".npy"}), _read_array),
+}
+
+
+class ListedFiles(IterableRecords):
+    """Pictures, sounds (as log-mel pictures) or arrays with labels, read when asked for."""
+
+    def __init__(self, items: Sequence[VideoItem], classes: Sequence[str], kind: str) -> None:
         self.items, self.classes, self.problems = tuple(items), tuple(classes), Problems()
-        some(self.items, "pictures", self.problems)
+        self.kind, self._read = kind, _READERS[kind][1]
+        some(self.items, "files", self.problems)
 
     @property
     def owners(self) -> list[tuple[str, ...]]:
-        """Owners of every record, without reading a picture."""
+        """Owners of every record, without reading a file."""
         return [item.owners for item in self.items]
 
     def __len__(self) -> int:
@@ -60,34 +89,40 @@ class PictureFiles(IterableRecords):
 
     def __getitem__(self, index: int) -> Record:
         item = self.items[index]
-        x = read_image(item.path)
-        mask = None if item.mask is None else _picture_mask(item.mask, x.shape[:2])
-        return Record(x, item.label, mask, item.owners)
+        x = self._read(item.path)
+        mask = None
+        if item.mask is not None:
+            mask = _mask(item.mask, x.shape if self.kind == "array" else x.shape[:2])
+        return Record(x, item.label, mask, item.owners, item.attributes)
 
 
 def manifest(
     file: str | os.PathLike[str],
     split: str | None = None,
     *,
+    label: str | None = None,
     classes: Sequence[str] | None = None,
     sampling: Sampling | None = None,
-) -> VideoRecords | PictureFiles:
-    """The recordings that a CSV lists, all pictures or all videos, with paths from its own folder.
+) -> VideoRecords | ListedFiles:
+    """The recordings that a CSV or a file of JSON lines (.jsonl) lists, with paths from its own folder.
 
     | column | |
     | --- | --- |
-    | ``path`` | of a picture or a video, relative to the CSV and below its folder |
+    | ``path`` | of a video, a picture, a sound (.wav) or an array (.npy), below the folder of the list |
     | ``label`` | name of the class |
     | ``owner`` | whose it is; several people with ``;`` between them. For unit person |
     | ``mask`` | bright or True where a pixel is public: .npy, .npz, a picture or a video |
     | ``split`` | rows of which ``split`` asks for one kind |
+    | ``attribute:NAME`` | what else is known of it; in JSON lines ``attributes``, an object |
 
-    ``classes`` are public and in the order of the model's outputs; unsaid, they are the labels of the
+    All files are of one kind. ``label`` of a training file may name an attribute instead. ``classes`` are public and in the order of the model's outputs; unsaid, they are the labels of the
     whole file, sorted. Whatever is wrong with a row is an error that names its number: a list of
     one's own is mended, not guessed at.
     """
     listing = Path(file)
     rows = _rows(listing)
+    if label is not None:
+        rows = [_labelled_by(listing, row, label) for row in rows]
     names = list(classes) if classes is not None else sorted({row.label for row in rows})
     if split is not None:
         rows = [row for row in rows if row.split == split]
@@ -97,7 +132,7 @@ def manifest(
                 "the column split has."
             )
     seen: dict[Path, int] = {}
-    kinds = {"video": VIDEO_SUFFIXES, "picture": IMAGE_SUFFIXES}
+    kinds = {"video": VIDEO_SUFFIXES, **{kind: ends for kind, (ends, _) in _READERS.items()}}
     found: dict[str, list[VideoItem]] = {kind: [] for kind in kinds}
     for row in rows:
         if row.label not in names:
@@ -110,69 +145,132 @@ def manifest(
         seen[row.path] = row.number
         kind = next((k for k, ends in kinds.items() if row.path.suffix.lower() in ends), None)
         if kind is None:
-            raise _wrong(listing, row.number, "a picture or a video", "a file of another kind")
+            raise _wrong(
+                listing,
+                row.number,
+                "a video, a picture, a .wav or a .npy",
+                "a file of another kind",
+            )
         found[kind].append(
             VideoItem(
-                row.path, names.index(row.label), row.owners, {}, row.mask, _layer(listing, row)
+                row.path, names.index(row.label), row.owners, row.attributes, row.mask,
+                _layer(listing, row),
             )
-        )
+        )  # fmt: skip
     _refuse_copies(listing, rows)
-    if found["video"] and found["picture"]:
+    several = [kind for kind, items in found.items() if items]
+    if len(several) > 1:
         raise RecordsError(
-            f"Expected pictures alone or videos alone in {listing.name}, got both: make one list of "
-            "each."
+            f"Expected files of one kind in {listing.name}, got {' and '.join(several)}: make one list "
+            "of each."
         )
-    if found["picture"]:
-        return PictureFiles(found["picture"], names)
-    return VideoRecords(found["video"], names, sampling=sampling, tolerant=False)
+    if several == ["video"]:
+        return VideoRecords(found["video"], names, sampling=sampling, tolerant=False)
+    return ListedFiles(found[several[0]], names, several[0])
 
 
-@reading("a list of recordings (CSV, UTF-8)", RecordsError)
+@reading("a list of recordings (CSV or JSON lines, UTF-8)", RecordsError)
 def _rows(listing: Path) -> list[_Row]:
     if not listing.is_file():
         raise RecordsError(
-            f"Expected a CSV with a row for each recording, but there is no file {listing.name}."
+            f"Expected a list with a row for each recording, but there is no file {listing.name}."
         )
-    rows: list[_Row] = []
+    told = _json_lines(listing) if listing.suffix.lower() == ".jsonl" else _csv_lines(listing)
+    rows = [_row(listing, number, cells) for number, cells in told]
+    if not rows:
+        raise RecordsError(f"Expected a row for each recording in {listing.name}, found none.")
+    if len({frozenset(row.attributes) for row in rows}) > 1:
+        raise RecordsError(f"Expected the same attributes in every row of {listing.name}.")
+    _refuse_two_spellings(listing, rows)
+    return rows
+
+
+def _refuse_two_spellings(listing: Path, rows: Sequence[_Row]) -> None:
+    """A person under two names would be two people, with a coin each."""
     spelling: dict[str, str] = {}
+    for row in rows:
+        for name in row.owners:
+            folded = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+            if spelling.setdefault(folded, name) != name:
+                raise _wrong(listing, row.number, "every person under one spelling",
+                             "a name that was written otherwise above: two names would be two people "
+                             "with a coin each")  # fmt: skip
+
+
+def _csv_lines(listing: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with listing.open(encoding="utf-8-sig", newline="") as stream:
         reader = csv.DictReader(stream, strict=True)
         columns = list(reader.fieldnames or ())
-        unknown = [name for name in columns if name not in _COLUMNS]
-        if "path" not in columns or "label" not in columns or unknown:
-            raise RecordsError(
-                f"Expected the columns path and label, and owner, mask or split, in the first line "
-                f"of {listing.name}, got {', '.join(map(repr, columns[:6])) or 'none'}."
-            )
+        _check_names(listing, [c for c in columns if not c.startswith(_ATTRIBUTE)], columns)
         for cells in reader:
-            number = reader.line_num
             if None in cells or None in cells.values():
-                raise _wrong(listing, number, f"{len(columns)} cells, as in the first line",
+                raise _wrong(listing, reader.line_num, f"{len(columns)} cells, as in the first line",
                              "more or fewer")  # fmt: skip
-            told = {name: cell.strip() for name, cell in cells.items()}
-            if not told["path"] or not told["label"]:
-                raise _wrong(listing, number, "a path and a label", "an empty cell")
-            mask = told.get("mask") or None
-            people = [name.strip() for name in told.get("owner", "").split(_SEVERAL)]
-            for name in people:
-                folded = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-                if spelling.setdefault(folded, name) != name:
-                    raise _wrong(listing, number, "every person under one spelling",
-                                 "a name that was written otherwise above: two names would be two people "
-                                 "with a coin each")  # fmt: skip
-            rows.append(
-                _Row(
-                    number,
-                    _below(listing, number, told["path"]),
-                    told["label"],
-                    tuple(name for name in people if name),
-                    None if mask is None else _below(listing, number, mask),
-                    told.get("split", ""),
-                )
-            )
-    if not rows:
-        raise RecordsError(f"Expected a row for each recording in {listing.name}, found none.")
-    return rows
+            known = {name: cell.strip() for name, cell in cells.items()}
+            attributes = {
+                name.removeprefix(_ATTRIBUTE).strip(): cell
+                for name, cell in known.items()
+                if name.startswith(_ATTRIBUTE)
+            }
+            people = known.get("owner", "").split(_SEVERAL)
+            yield reader.line_num, {**known, "owner": people, "attributes": attributes}
+
+
+def _json_lines(listing: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with listing.open(encoding="utf-8-sig") as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            told = json.loads(line)
+            if not isinstance(told, dict):
+                raise _wrong(listing, number, "an object with path and label", "something else")
+            _check_names(listing, [name for name in told if name != "attributes"], list(told))
+            people = told.get("owner") or []
+            people = people.split(_SEVERAL) if isinstance(people, str) else people
+            cells = {
+                name: str(value)
+                for name, value in told.items()
+                if name in _COLUMNS and value is not None
+            }
+            yield number, {**cells, "owner": people, "attributes": told.get("attributes") or {}}
+
+
+def _check_names(listing: Path, names: Sequence[str], shown: Sequence[str]) -> None:
+    if not {"path", "label"} <= set(names) <= set(_COLUMNS):
+        raise RecordsError(
+            f"Expected the columns path and label, and owner, mask, split or {_ATTRIBUTE}NAME, in the "
+            f"first line of {listing.name} (JSON lines: attributes), got "
+            f"{', '.join(map(repr, shown[:6])) or 'none'}."
+        )
+
+
+def _row(listing: Path, number: int, told: Mapping[str, Any]) -> _Row:
+    if not told.get("path") or not told.get("label"):
+        raise _wrong(listing, number, "a path and a label", "an empty cell")
+    people, attributes = told["owner"], told["attributes"]
+    if not (isinstance(people, list) and all(isinstance(name, str) for name in people)):
+        raise _wrong(listing, number, "names as owners", "something else")
+    values = attributes.values() if isinstance(attributes, dict) else [None]
+    if any(not isinstance(v, str | int | float) or (isinstance(v, str) and not v) for v in values):
+        raise _wrong(listing, number, "a name or a number as every attribute", "something else")
+    mask = told.get("mask") or None
+    return _Row(
+        number,
+        _below(listing, number, told["path"]),
+        told["label"],
+        tuple(name.strip() for name in people if name.strip()),
+        None if mask is None else _below(listing, number, mask),
+        told.get("split", ""),
+        attributes,
+    )
+
+
+def _labelled_by(listing: Path, row: _Row, attribute: str) -> _Row:
+    if attribute not in row.attributes:
+        raise RecordsError(
+            f"Expected the label {attribute!r} as an attribute in {listing.name}, found none."
+        )
+    return replace(row, label=str(row.attributes[attribute]))
 
 
 def _below(listing: Path, number: int, text: str) -> Path:
@@ -203,8 +301,8 @@ def _layer(listing: Path, row: _Row) -> Path | None:
     return found
 
 
-@reading("a mask that belongs to its picture", RecordsError)
-def _picture_mask(path: Path, size: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+@reading("a mask that belongs to its recording", RecordsError)
+def _mask(path: Path, size: tuple[int, ...]) -> npt.NDArray[np.bool_]:
     stored: Any
     if path.suffix == ".npy":
         stored = np.load(path, allow_pickle=False) > 0
@@ -216,7 +314,7 @@ def _picture_mask(path: Path, size: tuple[int, ...]) -> npt.NDArray[np.bool_]:
         stored = read_image(path)[..., 0] > 127
     if stored.shape != size:
         raise RecordsError(
-            f"Expected a mask of shape {tuple(size)} like its picture, got {stored.shape}: make the "
+            f"Expected a mask of shape {tuple(size)} like its recording, got {stored.shape}: make the "
             "masks again."
         )
     return np.asarray(stored, dtype=bool)

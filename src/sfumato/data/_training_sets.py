@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
 
 from sfumato.data._action_lists import hmdb51, ntu_rgbd, toyota_smarthome, ucf101
+from sfumato.data._audio import Spoken, audio_mnist
+from sfumato.data._faces import FacePictures, utkface
+from sfumato.data._fsdd import fsdd
 from sfumato.data._indoor_datasets import utd_mhad
-from sfumato.data._manifests import PictureFiles, manifest
+from sfumato.data._manifests import ListedFiles, manifest
 from sfumato.data._mpii import mpii
+from sfumato.data._npz import npz
 from sfumato.data._pose import PoseRecords, coco_keypoints, human_art, lsp
-from sfumato.data._records import ArrayRecords, Records, RecordsError
+from sfumato.data._records import ArrayRecords, Records, RecordsError, Subset
 from sfumato.data._registry import DataRequest
+from sfumato.data._sensors import Windows, sisfall
 from sfumato.data._stage import StagedFolder
 from sfumato.data._staged_people import StagedPeople, staged_people
 from sfumato.data._synthetic import moving_squares
@@ -19,6 +28,9 @@ from sfumato.data._videos import Sampling, VideoRecords, video_folder
 _ACTION_LISTS: dict[str, Callable[..., VideoRecords]] = {
     "ucf101": ucf101, "hmdb51": hmdb51, "ntu-rgbd": ntu_rgbd, "toyota-smarthome": toyota_smarthome,
 }  # fmt: skip
+Labelled = TypeVar("Labelled", Spoken, Windows)
+_AGES = (30, 45, 60)
+_AGE_GROUPS = ("under 30", "30 to 44", "45 to 59", "60 and older")
 _POSES: dict[str, tuple[Callable[..., PoseRecords], str]] = {
     "coco": (coco_keypoints, "train2017"),
     "human-art": (human_art, "training"),
@@ -40,17 +52,81 @@ def folder(asked: DataRequest) -> VideoRecords:
     return video_folder(asked.folder, asked.masks, sampling=Sampling(frames=asked.frames))
 
 
-def listed(asked: DataRequest) -> VideoRecords | PictureFiles:
+def listed(asked: DataRequest) -> VideoRecords | ListedFiles:
+    return manifest(_file(asked, "labels.csv"), asked.split, label=asked.label,
+                    classes=asked.classes, sampling=Sampling(frames=asked.frames))  # fmt: skip
+
+
+def arrays(asked: DataRequest) -> ArrayRecords:
+    return npz(_file(asked, "records.npz"), asked.split, label=asked.label, classes=asked.classes)
+
+
+def _file(asked: DataRequest, example: str) -> Path:
     if asked.file is None:
         raise RecordsError(
-            "Expected a file with data of kind manifest, got none: file: labels.csv."
+            f"Expected a file with data of kind {asked.kind}, got none: file: {example}."
         )
-    sampling = Sampling(frames=asked.frames)
-    return manifest(asked.file, asked.split, classes=asked.classes, sampling=sampling)
+    return asked.file
+
+
+def spoken(asked: DataRequest) -> Spoken:
+    """Log-mel pictures of AudioMNIST or FSDD; the digit is the label, or an attribute of the speaker."""
+    load = audio_mnist if asked.kind == "audio-mnist" else fsdd
+    return _labelled(load(asked.folder, asked.split), asked.label)
+
+
+def motion(asked: DataRequest) -> Records:
+    """SisFall: windows that share no sample, since a sample in two records would count twice.
+
+    Nobody published a split: every fourth person is ``test``, the others are ``train``.
+    """
+    windows = _labelled(sisfall(asked.folder, magnitude=False, stride=128), asked.label)
+    if asked.split is None:
+        return windows
+    assert windows.owners is not None
+    people = sorted({who for who, *_ in windows.owners})
+    return _part(asked, windows, [people.index(who) % 4 == 3 for who, *_ in windows.owners])
+
+
+def faces(asked: DataRequest) -> Records:
+    """UTKFace: gender, race or age-group; every fifth face is ``test``, since nobody published a split."""
+    label = asked.label or "gender"
+    pictures = utkface(asked.folder, "age" if label == "age-group" else label)
+    if label == "age-group":
+        group = np.digitize(pictures.attributes["age"], _AGES)
+        pictures = FacePictures(
+            pictures.names, pictures.source, {**pictures.attributes, label: group},
+            {**pictures.attribute_classes, label: _AGE_GROUPS}, label, problems=pictures.problems,
+        )  # fmt: skip
+    elif label == "age":
+        raise RecordsError("Expected a label with classes, got age: name age-group.")
+    if asked.split is None:
+        return pictures
+    return _part(asked, pictures, [index % 5 == 0 for index in range(len(pictures))])
+
+
+def _labelled(records: Labelled, label: str | None) -> Labelled:
+    """The same records with an attribute as their label."""
+    if label is not None:
+        if label not in records.attributes:
+            raise RecordsError(
+                f"Expected a label out of {', '.join(records.attributes)}, got {label!r}."
+            )
+        records.y = records.attributes[label]
+        records.classes = records.attribute_classes[label]
+    return records
+
+
+def _part(asked: DataRequest, records: Records, tested: list[bool]) -> Subset:
+    if asked.split not in ("train", "test"):
+        raise RecordsError(f"Expected split train or test, got {asked.split!r}.")
+    wanted = asked.split == "test"
+    return Subset(records, [index for index, test in enumerate(tested) if test == wanted])
 
 
 def utd_mhad_videos(asked: DataRequest) -> Records:
-    return utd_mhad(asked.folder, "rgb", asked.split, sampling=Sampling(frames=asked.frames))
+    modality = asked.modality or "rgb"
+    return utd_mhad(asked.folder, modality, asked.split, sampling=Sampling(frames=asked.frames))
 
 
 def action_list(asked: DataRequest) -> VideoRecords:

@@ -15,6 +15,7 @@ from sfumato.learn._optimizers import Adam, Optimizer, OptimizerError, Schedule,
 from sfumato.learn._own_loop import DrawnBatch, PrivateStep
 from sfumato.learn._plan import Plan, PlanError
 from sfumato.learn._pose import PlaceLoss, PoseLoss, SkeletonFinder
+from sfumato.learn._private_mean import private_mean
 from sfumato.learn._projector import Projector, ProjectorError, Subspace
 from sfumato.learn._sampled_units import TrainingError
 from sfumato.learn._saved import save_model
@@ -54,6 +55,7 @@ from sfumato.learn.views._feature_maps import (
 )
 from sfumato.learn.views._masked_pixels import MaskedPixels
 from sfumato.learn.views._prepare import (
+    Arrays,
     AsIs,
     PictureInput,
     Pictures,
@@ -64,7 +66,7 @@ from sfumato.learn.views._prepare import (
 from sfumato.learn.views._public_view import BLANK, PublicView, ViewError, blanked
 
 __all__ = [
-    "BLANK", "METHODS", "PRESETS", "Adam", "AsIs", "BatchNormError", "BlurFeatures",
+    "BLANK", "METHODS", "PRESETS", "Adam", "Arrays", "AsIs", "BatchNormError", "BlurFeatures",
     "ChangingBufferError", "CheckpointError", "ConfigError", "DrawnBatch", "FeatureMap", "FeatureMapError",
     "HeldOutError", "Invertibility", "Job", "LossError", "LowFrequency", "MaskedPixels",
     "MethodError", "MixedRecordsError", "ModelError", "Optimizer", "OptimizerError",
@@ -75,6 +77,6 @@ __all__ = [
     "StartingWeightsError", "Subspace", "TrainConfig", "TrainingError", "TrainingMethod",
     "TrainingPreset", "Tuning", "VideoClips", "ViewError", "as_records", "blanked", "clipped_gradient", "cross_entropy",
     "describe", "evaluate_pose", "format_plan", "init_distributed", "keep_freed_memory", "make_job", "make_tuning",
-    "parse_config", "plan_for", "read_config", "read_skeleton_finder", "route_of", "run_job",
+    "parse_config", "plan_for", "private_mean", "read_config", "read_skeleton_finder", "route_of", "run_job",
     "run_tuning", "save_model", "train",
 ]  # fmt: skip

@@ -130,6 +130,11 @@ class PrivateStep:
     ) -> None:
         if plan is None:
             raise TrainingError("Expected a plan, got none: PrivateStep(model, loss, plan).")
+        if plan.bands:
+            raise TrainingError(
+                "Expected a plan without bands in a loop of one's own, got one with: turns are kept "
+                "through restarts by train()."
+            )
         self._model, self._loss, self._plan = model, loss, verified(plan)
         self._prepare, self._speed, self._on_step = prepare, speed, on_step
         self._randomness = randomness or Randomness()

@@ -21,6 +21,7 @@ from sfumato.learn.engine._validate import (
 )
 from sfumato.learn.views._public_view import PublicView
 from sfumato.privacy import (
+    BandedGaussian,
     Event,
     Gaussian,
     Guarantee,
@@ -69,6 +70,7 @@ class Plan:
     | ``epsilon=inf`` | plain training; ``.guarantee`` is a NoGuarantee |
     | ``epsilon=0`` with a public view | the private stream is off: 0 at that unit, infinite for the record |
     | ``as_published=True`` | MaskDP's shared batch; ``.guarantee`` carries its true epsilon (Lemma D) |
+    | ``bands=b`` | no sampling: every unit has its turn each ``records // batch`` steps, and noise is correlated over b steps (R28) |
     """
 
     epsilon: float
@@ -83,6 +85,7 @@ class Plan:
     clips: int = 1
     projector: Subspace | None = None
     as_published: bool = False
+    bands: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", Relation.parse(self.relation))
@@ -115,6 +118,7 @@ class Plan:
                 f"got {self.clip_norm!r}: float32 cannot hold gradients to it. Scale the loss."
             )
         self._check_view()
+        self._check_bands()
         if self.epsilon == 0 and self.public_view is None:
             raise PlanError(
                 "Expected epsilon > 0, got 0: only training on a public view reads nothing private; "
@@ -124,6 +128,26 @@ class Plan:
             raise PlanError(
                 "Expected a public view and a finite epsilon with as_published: it names the shared "
                 "batch of the published MaskDP and FDP, which other methods do not have."
+            )
+
+    def _check_bands(self) -> None:
+        """R28: turns follow from a unit's place, and bands may not reach from one turn to the next."""
+        bands = plain_count(self.bands)
+        if bands is None or bands < 0:
+            raise PlanError(f"Expected bands as a whole number >= 0, got {self.bands!r}.")
+        object.__setattr__(self, "bands", bands)
+        if not bands:
+            return
+        if not self.is_private or self.as_published or self.relation is Relation.ADD_REMOVE:
+            raise PlanError(
+                "Expected a private plan with relation replace or zero-out for banded noise, got "
+                "another, or the published form: a unit's turn follows from its place among the "
+                "others, so that one who is missing would move theirs."
+            )
+        if bands > self.slots:
+            raise PlanError(
+                f"Expected at most {self.slots} bands, one for each step between two turns of a unit "
+                f"(records // batch), got {bands}: take smaller batches or fewer bands."
             )
 
     def _check_view(self) -> None:
@@ -209,6 +233,11 @@ class Plan:
         return self.batch / self.records
 
     @property
+    def slots(self) -> int:
+        """With bands: a unit's turn comes every so many steps."""
+        return self.records // self.batch
+
+    @property
     def divisor(self) -> float:
         """The constant q N; never the realised batch size (Lemma C)."""
         return float(self.batch)
@@ -222,10 +251,19 @@ class Plan:
             relation, accountant = Relation.ADD_REMOVE, "rdp"
         else:
             relation, accountant = self.relation, _ACCOUNTANT
+        if self.bands:
+            one = _remembered(
+                calibrate_dpsgd, self.epsilon, self.delta, 1.0, 1, relation, accountant
+            )
+            # as far as the whole sequence of sums moves, in contributions
+            return one * self._banded(1.0, self.steps).sensitivity(Relation.ZERO_OUT) * (1 + 1e-12)
         return _remembered(
             calibrate_dpsgd, self.epsilon, self.delta, self.sampling_rate, self.steps, relation,
             accountant,
         )  # fmt: skip
+
+    def _banded(self, noise: float, steps: int) -> BandedGaussian:
+        return BandedGaussian(noise, self.bands, self.slots, steps)
 
     @property
     def noise_deviation(self) -> float:
@@ -249,6 +287,8 @@ class Plan:
             raise PlanError(
                 "Expected a finite epsilon for an event, got infinity: no noise is added."
             )
+        if self.bands:
+            return self._banded(self.noise_multiplier, steps)
         noise = Gaussian(self.noise_multiplier)
         if self.as_published:
             return SharedBatch(self.sampling_rate, noise, steps)
@@ -298,11 +338,18 @@ class Plan:
             parts.append(f", {self.clips} clips a record")
         if self.as_published:
             parts.append(", as published (one batch for both streams)")
+        if self.bands:
+            parts.append(f", noise correlated over {self.bands} steps")
         return "".join(parts)
 
     def _assumptions(self) -> tuple[str, ...]:
         said = []
-        if self.is_private:
+        if self.bands:
+            said.append(
+                f"every {'person' if self.by_person else 'record'} takes part in every "
+                f"{self.slots}th step, at a place that says nothing about anybody"
+            )
+        elif self.is_private:
             said.append(
                 f"every {'person' if self.by_person else 'record'} is sampled with probability "
                 f"{self.sampling_rate:.6g} in each of {self.steps} steps, and nobody learns who was"
@@ -348,6 +395,7 @@ class Plan:
             "clips": self.clips,
             "projector": None if subspace is None else subspace.name,
             "as_published": self.as_published,
+            **({"bands": self.bands} if self.bands else {}),
         }
 
     @property

@@ -192,7 +192,7 @@ def train(
         step = StepEngine(
             cache.tail if cache else model, loss, plan, streams, units, len(records),
             randomness=source, speed=speed, team=team, operator=operator,
-            tell_loss=told.append if show_private_loss else None,
+            tell_loss=told.append if show_private_loss else None, first=state.spent,
         )  # fmt: skip
         fixed = FixedState(model)
         team.follow(p.data for p in (*model.parameters(), *model.buffers()))

@@ -10,6 +10,7 @@ from sfumato.models._efficientnet import EfficientNetLite0, efficientnet_lite0
 from sfumato.models._encoders import MelCNN, RecordMLP, SensorCNN
 from sfumato.models._i3d import I3D, i3d, i3d_state, kinetics400_classes
 from sfumato.models._joints_head import THUNDER, JointsHead, JointsNet, MirrorTrunk, thunder_pose
+from sfumato.models._linear_probe import FEATURE_NETWORKS, LinearProbe, array_head, feature_head
 from sfumato.models._movenet import MoveNetThunder, movenet_thunder
 from sfumato.models._mvit import MViT, mvit_b, mvit_v2_s
 from sfumato.models._norms import freeze_batchnorm, replace_batchnorm
@@ -23,6 +24,7 @@ from sfumato.models._video_vit import VideoViT
 from sfumato.models._weights import WeightsError, load_weights, read_weights
 
 __all__ = [
+    "FEATURE_NETWORKS",
     "I3D",
     "POSE_BACKBONES",
     "SPEAKER_RATE",
@@ -30,6 +32,7 @@ __all__ = [
     "EfficientNetLite0",
     "JointsHead",
     "JointsNet",
+    "LinearProbe",
     "MViT",
     "MelCNN",
     "MirrorTrunk",
@@ -45,11 +48,13 @@ __all__ = [
     "TwoScales",
     "VideoViT",
     "WeightsError",
+    "array_head",
     "choose_device",
     "cut",
     "decode",
     "device_of",
     "efficientnet_lite0",
+    "feature_head",
     "freeze_batchnorm",
     "i3d",
     "i3d_state",

@@ -24,6 +24,7 @@ from sfumato.privacy._discrete import (
 )
 from sfumato.privacy._events import (
     ApproximateRelease,
+    BandedGaussian,
     BestOf,
     Bounds,
     Composed,
@@ -38,6 +39,7 @@ from sfumato.privacy._events import (
     RandomizedResponse,
     SelfComposed,
     SharedBatch,
+    banded_coefficients,
     event_from_json,
     plain_count,
     plain_number,
@@ -100,6 +102,7 @@ __all__ = [
     "SEEDED",
     "AccountingError",
     "ApproximateRelease",
+    "BandedGaussian",
     "BestOf",
     "Bounds",
     "Card",
@@ -137,6 +140,7 @@ __all__ = [
     "UnitMismatchError",
     "VerifiedFolder",
     "account_dpsgd",
+    "banded_coefficients",
     "calibrate_dpsgd",
     "calibrate_event",
     "calibrate_gaussian",

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from sfumato.privacy._units import Relation
 _LEAST = 1e-100
 _MOST = 1e100
 _MOST_COUNT = 10**15
+_MOST_BANDS = 10_000
 
 
 class EventError(SfumatoError):
@@ -199,6 +201,62 @@ class SharedBatch(Event):
 
 
 @dataclass(frozen=True)
+class BandedGaussian(Event):
+    """``steps`` sums of contributions of norm at most 1 whose Gaussian noise is correlated (R28).
+
+    Instead of the sums g, the products C g + z are noised, z of deviation ``noise_multiplier``; C is
+    lower triangular, Toeplitz, with ``bands`` coefficients (``banded_coefficients``). Every unit
+    takes part at fixed, public steps, any two of them at least ``separation`` >= ``bands`` apart.
+    """
+
+    noise_multiplier: float
+    bands: int
+    separation: int
+    steps: int
+    name: ClassVar[str] = "banded-gaussian"
+
+    def __post_init__(self) -> None:
+        _set_positive(self, "noise_multiplier")
+        for count in ("bands", "separation", "steps"):
+            _set_count(self, count)
+        if self.bands > _MOST_BANDS:
+            raise EventError(f"Expected at most {_MOST_BANDS} bands, got {self.bands}.")
+        if self.separation < self.bands:
+            raise EventError(
+                f"Expected a unit to take part at most every {self.bands} steps, as many as there are "
+                f"bands, got every {self.separation}: what it adds would overlap."
+            )
+
+    def sensitivity(self, relation: Relation) -> float:
+        doubled = relation is Relation.REPLACE
+        return (2.0 if doubled else 1.0) * math.sqrt(self._square())
+
+    def _square(self) -> float:
+        """The largest sum of squared columns of C among steps that are so far apart.
+
+        Participations from the first step on are as many as there can be, and later columns are cut
+        off at the end sooner, so no other pattern has more.
+        """
+        squares = [c * c for c in banded_coefficients(self.bands)]
+        whole, rest = divmod(self.steps, self.separation)
+        return math.fsum((whole * math.fsum(squares), math.fsum(squares[:rest])))
+
+
+@lru_cache(maxsize=64)
+def banded_coefficients(bands: int) -> tuple[float, ...]:
+    """The first ``bands`` coefficients of the square root of (1, 1, 1, ...), scaled to length 1.
+
+    The square root of the matrix of running sums is Toeplitz with binom(2i, i) / 4^i (Fichtenberger,
+    Henzinger and Upadhyay 2023); cut off after some bands it is near the best (Kalinin and Lampert 2024).
+    """
+    found = [1.0]
+    for i in range(1, bands):
+        found.append(found[-1] * (2 * i - 1) / (2 * i))
+    length = math.sqrt(math.fsum(c * c for c in found))
+    return tuple(c / length for c in found)
+
+
+@dataclass(frozen=True)
 class SelfComposed(Event):
     """The same event ``count`` times on the same units, each possibly chosen after the last."""
 
@@ -296,6 +354,7 @@ _EVENTS: dict[str, type[Event]] = {
         ApproximateRelease,
         PoissonSampled,
         SharedBatch,
+        BandedGaussian,
         SelfComposed,
         Composed,
         Group,
@@ -391,6 +450,8 @@ def sampling_of(event: Event) -> str:
             return "one Poisson batch for both streams"
         case PoissonSampled():
             return "Poisson sampling"
+        case BandedGaussian():
+            return "no sampling: fixed steps for every unit, correlated noise"
         case SelfComposed() | Group() | BestOf():
             return sampling_of(event.event)
         case Composed():

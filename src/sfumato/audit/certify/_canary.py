@@ -78,6 +78,10 @@ def canary_run(
     view = plan.public_view
     if not plan.is_private:
         raise AuditError("Expected a plan with noise, got one without: there is nothing to refute.")
+    if plan.bands:
+        raise AuditError(
+            "Expected a plan with sampling, got banded noise: no attack on it is written."
+        )
     source = randomness or Randomness()
     included = source.generator().random(canaries) < 0.5
     made = _canaries(canaries, view)

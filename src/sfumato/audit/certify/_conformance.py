@@ -53,6 +53,10 @@ def check_training(plan: Plan, *, randomness: Randomness | None = None) -> list[
     """All checks that apply to a plan, on a small model and made-up records (no private data)."""
     if not plan.is_private:
         raise AuditError("Expected a plan with noise, got one without: there is nothing to check.")
+    if plan.bands:
+        raise AuditError(
+            "Expected a plan with sampling, got banded noise: no check of it is written."
+        )
     source = randomness or Randomness()
     # most checks need to see each part alone: no projector, one clip, single records
     unit = Unit.record() if plan.by_person else plan.unit

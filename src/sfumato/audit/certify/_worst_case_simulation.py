@@ -16,6 +16,7 @@ from scipy.stats import binom
 from sfumato.audit.certify._epsilon import AuditError
 from sfumato.privacy import (
     ApproximateRelease,
+    BandedGaussian,
     Composed,
     Event,
     ExponentialChoice,
@@ -83,7 +84,7 @@ def _scores(
             return _added([nested(part) for part in event.events])
         case SelfComposed():
             return _repeated(event, relation, group, trials, generator)
-        case Gaussian():
+        case Gaussian() | BandedGaussian():
             mu = group * event.sensitivity(relation) / event.noise_multiplier
             return _gaussian(np.full(trials, mu), generator)
         case Laplace():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import cast
 
@@ -27,10 +28,21 @@ from sfumato.learn.config._pose_job import made_up_people, pose_loss, pose_model
 from sfumato.learn.config._schema import ConfigError, DataConfig, TrainConfig
 from sfumato.learn.engine._routes import Loss
 from sfumato.learn.engine._speed import Speed
-from sfumato.learn.views._prepare import PictureInput, Pictures, VideoClips
+from sfumato.learn.views._prepare import Arrays, PictureInput, Pictures, VideoClips
 from sfumato.learn.views._public_view import PublicView
 from sfumato.learn.views._registry import make_view
-from sfumato.models import THUNDER, VideoViT, load_weights, mvit_b, mvit_v2_s, select
+from sfumato.models import (
+    FEATURE_NETWORKS,
+    THUNDER,
+    LinearProbe,
+    VideoViT,
+    array_head,
+    feature_head,
+    load_weights,
+    mvit_b,
+    mvit_v2_s,
+    select,
+)
 
 
 def build_model(config: TrainConfig, classes: int, *, here: bool = False) -> nn.Module:
@@ -56,12 +68,21 @@ def build_model(config: TrainConfig, classes: int, *, here: bool = False) -> nn.
             classes, clip=(3, seen.frames, seen.height, seen.width), tubelet=chosen.tubelet,
             width=chosen.width, depth=chosen.depth, heads=chosen.heads,
         )  # fmt: skip
+    elif chosen.name in FEATURE_NETWORKS:
+        hidden = chosen.width if "width" in chosen.model_fields_set else 0
+        model = feature_head(chosen.name, classes, pretrained=chosen.pretrained, hidden=hidden)
+    elif seen.shape is not None:
+        hidden = chosen.width if chosen.name == "mlp" else 0
+        model = array_head(math.prod(seen.shape), classes, hidden)
     else:
         make = {"mvit_v2_s": mvit_v2_s, "mvit_b": mvit_b}[chosen.name]
         model = make(classes, frames=seen.frames, spatial_size=(seen.height, seen.width))
     if chosen.weights is not None:
         load_weights(model, chosen.weights, new_head=True)
-    select(model, chosen.trainable)
+    if not isinstance(model, LinearProbe):  # whose trunk never trains
+        select(model, chosen.trainable)
+    elif chosen.trainable == "head" and model.hidden is not None:
+        model.hidden.requires_grad_(False)
     return model
 
 
@@ -71,7 +92,9 @@ def starting_weights(config: TrainConfig) -> StartingWeights:
     # nobody knows what a class of one's own loads when it is made
     start = StartingWeights.fresh() if chosen.import_ is None else StartingWeights()
     if chosen.pretrained:
-        saw = "COCO and fitness videos" if chosen.name == THUNDER else "ImageNet"
+        saw = {THUNDER: "COCO and fitness videos", "i3d": "Kinetics-400"}.get(
+            chosen.name, "ImageNet"
+        )
         start = StartingWeights.from_store(chosen.name, saw)
     if chosen.weights is None:
         return start
@@ -105,10 +128,15 @@ def what_a_record_is(config: TrainConfig) -> str:
     return " (one picture with all its people)"
 
 
-def preparation(config: TrainConfig) -> VideoClips | PictureInput | Pictures:
+def preparation(config: TrainConfig) -> VideoClips | PictureInput | Pictures | Arrays:
     if config.pose is not None:
         return PictureInput()
     seen = config.input
+    if seen.shape is not None:
+        return Arrays(tuple(seen.shape), seen.mean, seen.deviation)
+    if config.model.name == "i3d" and config.model.import_ is None:
+        # as it was trained: RGB in [-1, 1]
+        return VideoClips(seen.frames, seen.height, seen.width, 0.5, 0.5)
     if seen.kind == "picture":
         return Pictures(seen.height, seen.width, seen.mean, seen.deviation)
     return VideoClips(seen.frames, seen.height, seen.width, seen.mean, seen.deviation)
@@ -160,6 +188,9 @@ def made_up_records(config: TrainConfig, count: int) -> ArrayRecords:
     if config.pose is not None:
         return made_up_people(config, count)
     seen = config.input
+    if seen.shape is not None:
+        values = np.random.default_rng(0).standard_normal((count, *seen.shape))
+        return ArrayRecords(values.astype(np.float32), np.zeros(count, dtype=np.int64))
     frames = () if seen.kind == "picture" else (seen.frames,)
     shape = (count, *frames, seen.height, seen.width)
     x = np.random.default_rng(0).integers(0, 256, (*shape, 3)).astype(np.uint8)

@@ -97,7 +97,7 @@ def make_job(config: TrainConfig) -> Job:
     clips = settings.clips if config.pose is None else config.pose.people
     more: dict[str, Any] = {
         "records": records, "batch": settings.batch, "steps": steps, "clips": clips,
-        "public_view": view, "projector": subspace(config),
+        "public_view": view, "projector": subspace(config), "bands": settings.bands,
     }  # fmt: skip
     if config.method != "sgd":
         relation = config.privacy.relation
@@ -275,9 +275,18 @@ def describe(job: Job) -> dict[str, Any]:
         "precision": speed_of(config).precision,
     }  # fmt: skip
     model = build_model(config, _classes_of(config), here=True)
-    size = min(plan.batch, 8)
+    # arrays are so quick that eight of them say nothing about thousands
+    size = min(plan.batch, 512 if config.input.shape else 8)
     made_up = made_up_records(config, size)
-    trial = Plan(**{**_fields(plan), "records": size, "batch": size, "projector": None})
+    trial = Plan(
+        **{
+            **_fields(plan),
+            "records": size,
+            "batch": size,
+            "projector": None,
+            "bands": min(plan.bands, 1),
+        }
+    )
     streams = Streams(model, made_up, trial, preparation(config))
     units: list[tuple[int, ...]] = [(index,) for index in range(size)]
     step = StepEngine(model, loss_of(config), trial, streams, units, size,

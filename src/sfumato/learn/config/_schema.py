@@ -13,7 +13,7 @@ from sfumato.data import find_dataset
 from sfumato.errors import SfumatoError
 from sfumato.learn._methods import METHODS, PRESETS
 from sfumato.learn.views._registry import make_view
-from sfumato.models import POSE_BACKBONES, THUNDER
+from sfumato.models import FEATURE_NETWORKS, POSE_BACKBONES, THUNDER
 from sfumato.settings import Count, Seed, Settings, parse_file, parse_value, shown, validated
 
 
@@ -32,9 +32,12 @@ class DataConfig(Settings):
     masks: Path | None = None
     # what `sfumato protect` wrote from path: its videos and exact masks instead of the originals
     release: Path | None = None
-    # of kind manifest: a CSV with path, label, owner, mask and split, and the classes in order
+    # of kind manifest: a CSV or JSON lines; of kind npz: arrays x, y, owner ...
     file: Path | None = None
     classes: Annotated[list[str], Field(min_length=1)] | None = None
+    # what is predicted, where a record has several attributes; which sensor, where it has several
+    label: str | None = None
+    modality: str | None = None
     split: str | None = None
     clips: Annotated[int, Field(ge=1, le=10**6)] = 200
     people: Annotated[int, Field(ge=1, le=10**6)] = 20
@@ -71,6 +74,7 @@ class ModelConfig(Settings):
     name: Literal[
         "video-vit", "mvit_v2_s", "mvit_b",
         "tiny-vit-5m", "tiny-vit-11m", "tiny-vit-21m", "efficientnet-lite0", "movenet-thunder",
+        "linear", "mlp", "i3d",
     ] = "video-vit"  # fmt: skip
     # a class of one's own instead, and what it is made with
     import_: Annotated[str | None, Field(alias="import")] = None
@@ -106,8 +110,10 @@ class PoseConfig(Settings):
 
 
 class InputConfig(Settings):
-    # what the model takes: clips (C, frames, height, width) or pictures (C, height, width)
-    kind: Literal["video", "picture"] = "video"
+    # what the model takes: clips (C, frames, height, width), pictures (C, height, width), or arrays
+    kind: Literal["video", "picture", "array"] = "video"
+    # of kind array: that of one record, such as [128, 6]
+    shape: Annotated[list[Pixels], Field(min_length=1, max_length=6)] | None = None
     frames: Annotated[int, Field(ge=1, le=10**4)] = 8
     height: Pixels = 32
     width: Pixels = 32
@@ -132,6 +138,8 @@ class TrainingConfig(Settings):
     steps: Count | None = None
     epochs: Annotated[float, Field(gt=0, le=10**6)] | None = None
     clips: Annotated[int, Field(ge=1, le=10**4)] = 1
+    # no sampling: every unit has its turn, and noise is correlated over so many steps
+    bands: Annotated[int, Field(ge=0, le=10**4)] = 0
     optimizer: Literal["sgd", "adam"] = "sgd"
     rate: Annotated[float, Field(gt=0, le=10**6)] = 0.5
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
@@ -243,6 +251,7 @@ def parse_config(values: dict[str, Any]) -> TrainConfig:
     config = validated(TrainConfig, values, "the training file", ConfigError)
     _check_pose(config)
     _check_import(config)
+    _check_input(config)
     if config.model.weights_saw is not None and config.model.weights is None:
         raise ConfigError(
             "Expected model.weights with model.weights_saw, got none: there is nothing that it "
@@ -261,9 +270,9 @@ def _check_pose(config: TrainConfig) -> None:
     public = None if config.projector is None else config.projector.public
     sources = [asked for asked in (config.data, config.held_out, public) if asked is not None]
     named = [(f"data.kind {asked.kind}", find_dataset(asked.kind).has_joints) for asked in sources]
-    named.append(
-        (f"model.name {config.model.name}", config.model.name in (*POSE_BACKBONES, THUNDER))
-    )
+    model = config.model.name
+    both = model == "efficientnet-lite0"  # joints, or classes of pictures
+    named.append((f"model.name {model}", wanted if both else model in (*POSE_BACKBONES, THUNDER)))
     for name, fits in named:
         if fits != wanted:
             raise ConfigError(
@@ -296,16 +305,35 @@ def _check_import(config: TrainConfig) -> None:
     if chosen.import_ is None:
         if chosen.args:
             raise ConfigError("Expected model.import with model.args, got none.")
-        if config.input.kind == "picture" and config.pose is None:
-            raise ConfigError(
-                f"Expected input.kind video with model.name {chosen.name}, got picture: name a model "
-                "of pictures with model.import (a picture is a video of one frame to this one)."
-            )
         return
     if config.pose is not None or chosen.pretrained:
         raise ConfigError(
             "Expected model.import without the section pose and without model.pretrained, got "
             "either: they belong to the models of sfumato."
+        )
+
+
+def _check_input(config: TrainConfig) -> None:
+    """What the records are and what the model takes."""
+    seen, name = config.input, config.model.name
+    if (seen.kind == "array") != (seen.shape is not None):
+        raise ConfigError(
+            "Expected input.shape with input.kind array and with no other, such as [128, 6], got "
+            f"{seen.kind} {'with' if seen.shape else 'without'} it."
+        )
+    if config.pose is not None or config.model.import_ is not None:
+        return
+    takes = {"linear": "array", "mlp": "array", "efficientnet-lite0": "picture"}
+    if seen.kind != takes.get(name, "video"):
+        raise ConfigError(
+            f"Expected input.kind {takes.get(name, 'video')} with model.name {name}, got {seen.kind}: "
+            "linear and mlp take arrays, efficientnet-lite0 pictures, the others videos (a picture is "
+            "a video of one frame to them); or name a model of your own with model.import."
+        )
+    if name in FEATURE_NETWORKS and not config.model.pretrained and config.model.weights is None:
+        raise ConfigError(
+            f"Expected model.pretrained: true with {name}, of which only a head on its features "
+            "trains, got neither that nor model.weights."
         )
 
 

@@ -104,10 +104,10 @@ def make_tuning(config: TrainConfig) -> Tuning:
     choices = tuple(_combinations(asked))
     target = make_job(_chosen(config, choices[0]))
     plan = target.plan
-    if not plan.is_private or plan.as_published or plan.epsilon == 0:
+    if not plan.is_private or plan.as_published or plan.epsilon == 0 or plan.bands:
         raise ConfigError(
             f"Expected a private method whose choice can be paid for, got {plan.mechanism}: choose "
-            "by hand where nothing private is noised."
+            "by hand where nothing private is noised, or by sampled batches."
         )
     gamma, shape = _gamma(asked.trials, _SHAPES[asked.distribution]), _SHAPES[asked.distribution]
     noise = calibrate_event(

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from sfumato.data import Records
 from sfumato.learn._plan import Plan, PlanError, verified
 from sfumato.learn._projector import Projector
+from sfumato.learn.engine._banded import CorrelatedNoise, Turns, variance_of
 from sfumato.learn.engine._clipped import check_rows, clipped_rows
 from sfumato.learn.engine._noise import GaussianNoise, flatten, unflatten
 from sfumato.learn.engine._persons import clipped_persons, mean_loss_and_gradient
@@ -72,8 +73,10 @@ class StepEngine:
         team: Team | None = None,
         operator: Operator | None = None,
         tell_loss: Callable[[float], None] | None = None,
+        first: int = 0,
     ) -> None:
-        """``units`` are the records of each sampled unit: one each, or all of a person.
+        """``units`` are the records of each sampled unit: one each, or all of a person. ``first`` steps
+        of the run were taken before.
 
         ``tell_loss`` is told the mean loss of the drawn private records: an unaccounted disclosure.
         """
@@ -87,9 +90,15 @@ class StepEngine:
         self._streams, self._units, self._speed = streams, units, speed
         self._team, self._operator, self._tell_loss = team or Team(), operator, tell_loss
         # one key each: private sampler, public sampler and noise never share a generator
-        self._private = PoissonSampler(plan.sampling_rate, len(units), randomness)
+        self._private: PoissonSampler | Turns = (
+            Turns(plan.slots, len(units), first)
+            if plan.bands
+            else PoissonSampler(plan.sampling_rate, len(units), randomness)
+        )
         self._public = PublicSampler(plan.batch, records, randomness)
-        self._noise = GaussianNoise(randomness)
+        self._noise = (
+            CorrelatedNoise(randomness, plan.bands) if plan.bands else GaussianNoise(randomness)
+        )
         self._projector: Projector | None = None
         self._coming: Indices | None = None
         self._taken = self._next_check = self._largest_checked = 0
@@ -121,6 +130,8 @@ class StepEngine:
                 gradient = gradient.add_(noise, alpha=plan.noise_deviation)
             gradient = gradient.div_(plan.divisor)
             spread = (plan.noise_deviation / plan.divisor) ** 2
+            if plan.bands:
+                spread *= variance_of(plan.bands, self._taken)
             variance = torch.tensor(spread, device=device).expand(gradient.shape)
             team.follow([gradient])
             if plan.projector is not None:

@@ -56,6 +56,39 @@ class AsIs:
 
 
 @dataclass(frozen=True)
+class Arrays:
+    """Windows, log-mel pictures or features of one ``shape``, scaled by constants.
+
+    A record that is longer or shorter on its first axis (time) keeps as many rows, evenly spread.
+    """
+
+    shape: tuple[int, ...]
+    mean: float = 0.0
+    deviation: float = 1.0
+
+    def __call__(self, x: Array, clips: int) -> Tensor:
+        if clips != 1 or x.ndim == 0 or x.shape[1:] != self.shape[1:] or not len(x):
+            raise PreparationError(
+                f"Expected one array of shape {self.shape} a record, got shape {x.shape} and {clips} "
+                "clips: state input.shape."
+            )
+        values = np.ascontiguousarray(self._rows(x), dtype=np.float32)
+        return (torch.from_numpy(values) - self.mean) / self.deviation
+
+    def mask(self, mask: npt.NDArray[np.bool_], clips: int) -> Tensor:
+        if mask.shape[1:] != self.shape[1:] and mask.shape[1:] == self.shape[1:-1]:
+            mask = np.broadcast_to(mask[..., None], (*mask.shape, self.shape[-1]))
+        return torch.from_numpy(np.ascontiguousarray(self._rows(mask)))
+
+    def _rows(self, x: Array) -> Array:
+        wanted = self.shape[0]
+        if len(x) == wanted:
+            return x
+        places = (np.arange(wanted) + 0.5) * len(x) / wanted
+        return x[np.minimum(places.astype(np.int64), len(x) - 1)]
+
+
+@dataclass(frozen=True)
 class VideoClips:
     """Video (T, H, W, C) bytes to clips (C, frames, height, width), scaled to mean 0.
 

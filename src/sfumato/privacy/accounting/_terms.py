@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from sfumato.errors import SfumatoError
 from sfumato.privacy._events import (
     ApproximateRelease,
+    BandedGaussian,
     BestOf,
     Composed,
     Event,
@@ -176,6 +177,15 @@ def _collect(
         case SharedBatch():
             mu = event.sensitivity(relation) / event.event.noise_multiplier
             found[SharedTerm(event.probability, mu, group)] += times * event.steps
+        case BandedGaussian():
+            if relation is Relation.ADD_REMOVE:
+                raise AccountingError(
+                    "A unit's steps follow from its place among the others, so one that is missing moves "
+                    "theirs: expected relation replace or zero-out with banded noise, got add-remove."
+                )
+            # one change of the whole sequence of sums, of this length (R28); a group moves as often as far
+            moved = group * event.sensitivity(relation)
+            found[GaussianTerm(moved / event.noise_multiplier)] += times
         case RandomizedResponse():
             _local_only(event, relation)
             if event.noise == 1:

@@ -1,0 +1,1 @@
+"""Table ``real``: private training on real recordings."""
