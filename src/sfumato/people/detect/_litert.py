@@ -24,9 +24,11 @@ class LiteRtModel:
     """A model of the store by its name, or one built here.
 
     Threads may run it at the same time: each gets an interpreter of its own, made when it is needed.
+    ``cores`` is how many one run may use: one where frames are looked at side by side.
     """
 
-    def __init__(self, model: str | bytes, *, offline: bool = False) -> None:
+    def __init__(self, model: str | bytes, *, cores: int = 1, offline: bool = False) -> None:
+        self._cores = min(cores, threads())
         self._content = (
             model if isinstance(model, bytes) else store.path(model, offline=offline).read_bytes()
         )
@@ -40,7 +42,7 @@ class LiteRtModel:
         from ai_edge_litert.interpreter import Interpreter
 
         with _quiet():
-            made = Interpreter(model_content=self._content, num_threads=min(4, threads()))
+            made = Interpreter(model_content=self._content, num_threads=self._cores)
             made.allocate_tensors()
         return made
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +15,8 @@ from sfumato.people._person import People
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._search import searchers
 from sfumato.people.detect._sightings import Look, Sighting
-from sfumato.people.track._batches import looked_at, with_last
-from sfumato.people.track._motion import moved, thumbnail
+from sfumato.people.track._batches import in_parallel, with_last
+from sfumato.people.track._motion import due, thumbnail
 from sfumato.people.track._person_masks import Segment, masked
 from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 from sfumato.people.track._tracks import PersonTracker
@@ -66,46 +67,54 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         return next(self._answers)
 
     def _run(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, People]]:
+        found = self._found(frames)
+        if self._segment is None:
+            yield from found
+            return
+        with closing(found):
+            for (frame, _), people in in_parallel(found, self._masked, self._workers):
+                yield frame, people
+
+    def _found(self, frames: Iterable[Frame]) -> Generator[tuple[Frame, People], None, None]:
+        """Everybody without masks."""
         waiting: deque[Frame] = deque()
-        for frame, found in looked_at(self._turns(frames), self._sightings, self._workers):
+        for (frame, _), found in in_parallel(self._turns(frames), self._sightings, self._workers):
             waiting.append(frame)
             self._tracker.push(frame.image, found)
             for people in self._tracker.answers():
-                yield self._masked(waiting.popleft(), people)
+                yield waiting.popleft(), people
         for people in self._tracker.answers(finished=True):
-            yield self._masked(waiting.popleft(), people)
+            yield waiting.popleft(), people
         self._tracker.review.close()
 
     def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, bool]]:
         """Every frame, and whether it is one to look at: the last one always is, for nothing after it
-        could lead back to it, and twice as many are where the picture moves much."""
-        looked, seen = -self._every, None
+        could lead back to it."""
+        looked, seen = 0, None
         for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
-            since = index - looked
-            turn = last or since >= self._every
-            if not turn and 2 * since >= self._every:
-                turn = moved(seen, thumbnail(frame.image))
+            now = thumbnail(frame.image)
+            turn = last or due(seen, now, index - looked, self._every)
             if turn:
-                looked = index
-                seen = thumbnail(frame.image) if self._every > 1 else None
+                looked, seen = index, now
             yield frame, turn
 
-    def _sightings(self, frame: Frame, turn: bool) -> list[Sighting] | None:
-        return self._look(frame.image) if turn else None
+    def _sightings(self, turn: tuple[Frame, bool]) -> list[Sighting] | None:
+        return self._look(turn[0].image) if turn[1] else None
 
-    def _masked(self, frame: Frame, people: People) -> tuple[Frame, People]:
+    def _masked(self, found: tuple[Frame, People]) -> People:
+        frame, people = found
         segment = self._segment
         if segment is None:
-            return frame, people
+            return people
         image = np.ascontiguousarray(frame.image)
         whole = [masked(person, image, segment) for person in people]
-        return frame, People(whole, people.number, people.blank)
+        return People(whole, people.number, people.blank)
 
 
 def held_back(lookahead: int, every: int, workers: int) -> int:
-    """Frames that a stream keeps: to follow people, for the looks that are under way, and one more if
-    the last frame must be known as such."""
-    return lookahead + (every > 1) + (workers if workers > 1 else 0)
+    """Frames that a stream keeps: to follow people, for the looks and masks that are under way, and one
+    more if the last frame must be known as such."""
+    return lookahead + (every > 1) + (2 * workers if workers > 1 else 0)
 
 
 def find(

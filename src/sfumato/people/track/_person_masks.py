@@ -62,6 +62,21 @@ def _least_filled(person: Person) -> float:
     return _FILLED_UNSURE
 
 
+def _network_mask(
+    image: Image, around: Box, segment: Segment, rows: slice, columns: slice
+) -> npt.NDArray[np.uint8]:
+    """What the network masks in a window: it is shown the square around it, for it misses most of those
+    who are squeezed into one."""
+    wider, higher = max(0.0, around.height - around.width), max(0.0, around.width - around.height)
+    top, left = around.grow(wider / 2, higher / 2).pixels(image.shape[1], image.shape[0])
+    likely = segment(np.ascontiguousarray(image[top, left]))
+    inside = likely[
+        rows.start - top.start : rows.stop - top.start,
+        columns.start - left.start : columns.stop - left.start,
+    ]
+    return (inside > _THRESHOLD).astype(np.uint8)
+
+
 def masked(person: Person, image: Image, segment: Segment) -> Person:
     """The same person with a mask: network and geometry united, all of the box's ellipse where the
     network sees next to nothing."""
@@ -80,7 +95,7 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
     origin = float(columns.start), float(rows.start)
     drawn = np.zeros(shape, np.uint8)
     if max(person.box.width, person.box.height) >= _SMALLEST:
-        drawn |= (segment(image[rows, columns]) > _THRESHOLD).astype(np.uint8)
+        drawn |= _network_mask(image, around, segment, rows, columns)
         limit = person.box.grow(_LIMIT * person.box.width, _LIMIT * person.box.height)
         allowed = np.zeros(shape, np.uint8)
         inner = limit.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])

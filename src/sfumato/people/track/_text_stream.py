@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -11,12 +12,13 @@ from sfumato.media import Frame
 from sfumato.people._text_line import SURE, TextLine, with_pages
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._protocols import TextDetector
-from sfumato.people.track._batches import looked_at, with_last
+from sfumato.people.track._batches import in_parallel, with_last
 from sfumato.people.track._carry import RecentFrames
 from sfumato.people.track._status import DetectorStatus, Review
 
 # looks for which a line that is not found any more stays covered, and before it was first found
 _HELD, _BACK = 3, 2
+_REST = 2  # times as many frames lie between two looks where the last one found no text
 # parts of a line that must be found: all of it not to be held, some to believe in a faint one
 _WHOLE, _PART = 0.8, 0.3
 _AS_LARGE = 0.7
@@ -51,7 +53,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         name = detector.name if every == 1 else f"{detector.name} every {every} frames"
         self.status = DetectorStatus(name, detector.device)
         self.review = Review()  # nobody is asked to look at text frame by frame
-        self._recent = RecentFrames(self.lookahead + every + 1)
+        self._recent = RecentFrames(self.lookahead + _rest(every) + 1)
         self._answers = self._run(frames)
 
     def __iter__(self) -> Self:
@@ -63,8 +65,8 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
     def _run(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, tuple[TextLine, ...]]]:
         waiting: deque[Frame] = deque()
         looks: deque[_Look] = deque()  # the first one is the last look whose frame was given back
-        for index, (frame, found) in enumerate(
-            looked_at(self._turns(frames), self._look, self._workers)
+        for index, ((frame, _), found) in enumerate(
+            in_parallel(self._turns(frames), self._look, self._workers)
         ):
             self._recent.add(index, frame.image)
             waiting.append(frame)
@@ -83,12 +85,31 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         if looks and waiting:
             yield waiting.popleft(), tuple(self._settled(looks))
 
-    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, bool]]:
+    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Future[bool] | None]]:
+        """Every frame, and where to say whether it shows text if it is one to look at: twice as many are
+        after a look that found some."""
+        looked, text = 0, Future[bool]()
+        text.set_result(True)
         for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
-            yield frame, index % self._every == 0 or last
+            since = index - looked
+            turn = last or not index or since >= _rest(self._every)
+            # waits for the last look, so that which frames are looked at never depends on threads
+            if turn or (since >= self._every and text.result()):
+                looked, text = index, Future()
+                yield frame, text
+            else:
+                yield frame, None
 
-    def _look(self, frame: Frame, turn: bool) -> list[TextLine] | None:
-        return with_pages(self._detector.detect(frame.image)) if turn else None
+    def _look(self, turn: tuple[Frame, Future[bool] | None]) -> list[TextLine] | None:
+        frame, text = turn
+        if text is None:
+            return None
+        lines: list[TextLine] | None = None
+        try:
+            lines = with_pages(self._detector.detect(frame.image))
+        finally:
+            text.set_result(lines is None or len(lines) > 0)
+        return lines
 
     def _carry_on(self, before: _Look, now: _Look) -> None:
         """Faint lines that two looks agree on become sure; what is not found now stays for some looks."""
@@ -168,9 +189,14 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         return moved.grown(_MARGIN * line.sides[0]) if start != end else line
 
 
+def _rest(every: int) -> int:
+    """Frames between two looks where the last one found no text."""
+    return _REST * every if every > 1 else 1
+
+
 def text_lookahead(every: int, workers: int) -> int:
     """Frames that a stream of text keeps back."""
-    return (_BACK + 2) * every + (every > 1) + (workers if workers > 1 else 0)
+    return (_BACK + 2) * _rest(every) + (every > 1) + (workers if workers > 1 else 0)
 
 
 def find_text(frames: Iterable[Frame], detector: TextDetector, *, every: int) -> TextStream:

@@ -231,7 +231,7 @@ class PersonTracker:
         alone = track.count == 1 and not track.believed
         if alone and not whom.body:
             return None
-        blind = self.every - 1 + (0 if alone else _BLIND)
+        blind = self._to_next_look(near, index) + (0 if alone else _BLIND)
         most = self.hold if index > near else self.lookahead
         if len(whom.sources) == 1 and not whom.joints[:, 2].any():
             most = min(most, _MOST_FOR_BOXES)  # a doorway looks alike for ever
@@ -250,6 +250,11 @@ class PersonTracker:
         if inside.area < _GONE * box.area:
             return None
         return _moved(whom, box, _drift(away))
+
+    def _to_next_look(self, near: int, index: int) -> int:
+        """Frames between ``near`` and the next look, on the side where ``index`` lies."""
+        gaps = [look - near if index > near else near - look for look in self._looks]
+        return min((gap for gap in gaps if gap > 0), default=self.every) - 1
 
     def _looked_again(self, near: int, index: int) -> bool:
         """Whether somebody looked after frame ``near``, up to ``index``, in either direction of time."""

@@ -20,8 +20,9 @@ from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
 from sfumato.protect._setting_kinds import OnMissName, OutputCheck
 from sfumato.protect.hide._by_hand import Boxes, ByHand, CoveredBox, Moment, Tracks
-from sfumato.protect.hide._detection_log import DetectionLog, Faces
+from sfumato.protect.hide._detection_log import DetectionLog
 from sfumato.protect.hide._open_on_purpose import not_on_purpose, text_inside
+from sfumato.protect.hide._output_check import Check, what_is_left
 from sfumato.protect.hide._region import (
     MOST_EVERY,
     Filter,
@@ -31,9 +32,9 @@ from sfumato.protect.hide._region import (
     face_detector,
     heads_place,
 )
-from sfumato.protect.hide._residual_faces import credible, faces_left, is_one_of
-from sfumato.protect.hide._residual_people import heads_left, people_left
-from sfumato.protect.hide._residual_text import TEXT_CHECK_EVERY, text_left
+from sfumato.protect.hide._residual_faces import credible, is_one_of, open_faces
+from sfumato.protect.hide._residual_people import open_heads, open_people
+from sfumato.protect.hide._residual_text import TEXT_CHECK_EVERY, open_text
 from sfumato.settings import FileName, Named, Seed
 
 BLANK = np.uint8(128)
@@ -238,77 +239,60 @@ class Hiding(Method):
 
     def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
         """Search the output for faces and people with other detectors, and for text once more."""
+        checks: dict[str, Check] = {}
         if self._checked:
-            self._check_people(source, made, tolerant)
+            first = self.region.detector if self.region.kind == "faces" else None
+            checks["face"] = open_faces(first, self.check)
+            if self._checks_bodies:
+                checks["person"] = self._body_check()
         if self._checks_text:
-            self._check_text(source, made, tolerant)
-
-    def _check_text(self, source: Path, made: Path, tolerant: bool) -> None:
-        left = list(text_left(source, made, detector=people.text_detector(), tolerant=tolerant))
+            checks["text"] = open_text(people.text_detector())
+        if not checks:
+            return
+        known = self.detection_log.faces() if self._checked else ()
+        found = what_is_left(source, made, list(checks.values()), known, tolerant=tolerant)
+        left = dict(zip(checks, found, strict=True))
+        faces, bodies, text = (left.get(what, []) for what in ("face", "person", "text"))
         if self.region.by_hand:
-            left = text_inside(self.detection_log.open_places(), left)
-        if not left:
+            open_places = self.detection_log.open_places
+            faces, bodies = not_on_purpose(open_places(), faces, bodies)
+            text = text_inside(open_places(), text)
+        if not faces and not bodies and not text:
             return
         self._known = True
-        for number, lines in left:
-            for near in range(number - TEXT_CHECK_EVERY, number + TEXT_CHECK_EVERY + 1):
-                self._left_text.setdefault(near, []).extend(lines)
-        raise StillVisibleError(
-            f"Expected no text of the original to be left, but on frame {left[0][0]} some still reads "
-            "as it did: cover it by hand (--cover), or leave text open on purpose (--keep-text). "
-            "Nothing was released."
-        )
-
-    def _check_people(self, source: Path, made: Path, tolerant: bool) -> None:
-        first = self.region.detector if self.region.kind == "faces" else None
-        left = list(
-            faces_left(
-                source,
-                made,
-                first=first,
-                second=self.check,
-                tolerant=tolerant,
-                near=self.detection_log.faces(),
-            )
-        )
-        bodies = list(self._bodies_left(source, made, tolerant))
-        if self.region.by_hand:
-            left, bodies = not_on_purpose(self.detection_log.open_places(), left, bodies)
-        if not left and not bodies:
-            return
-        self._known = True
-        for found, reach in ((left, 1), (bodies, BODY_CHECK_EVERY)):
-            for number, boxes in found:
+        for places, reach in ((faces, 1), (bodies, BODY_CHECK_EVERY)):
+            for number, boxes in places:
                 for near in range(number - reach, number + reach + 1):
                     self._left.setdefault(near, []).extend(boxes)
-        what, first_frame = ("face", left[0][0]) if left else ("person", bodies[0][0])
-        name = getattr(self.check, "name", self.check) if left else BODY_CHECK_DETECTOR
+        for number, lines in text:
+            for near in range(number - TEXT_CHECK_EVERY, number + TEXT_CHECK_EVERY + 1):
+                self._left_text.setdefault(near, []).extend(lines)
+        if not faces and not bodies:
+            raise StillVisibleError(
+                f"Expected no text of the original to be left, but on frame {text[0][0]} some still "
+                "reads as it did: cover it by hand (--cover), or leave text open on purpose "
+                "(--keep-text). Nothing was released."
+            )
+        what, first_frame = ("face", faces[0][0]) if faces else ("person", bodies[0][0])
+        name = getattr(self.check, "name", self.check) if faces else BODY_CHECK_DETECTOR
         raise StillVisibleError(
             f"Expected no {what} of the original to be left, but on frame {first_frame} the detector "
             f"{name} still finds one: unite more detectors (--detector a+b), hide more strongly, or "
             "correct the boxes and import them. Nothing was released."
         )
 
-    def _bodies_left(
-        self, source: Path, made: Path, tolerant: bool
-    ) -> Iterator[tuple[int, list[people.Box]]]:
-        """Whole people who are open, or of whom no head was covered, if the bundled detectors searched."""
+    @property
+    def _checks_bodies(self) -> bool:
+        """Whether whole people are looked for too: if the bundled detectors searched."""
         named = self.region.detector is None or isinstance(self.region.detector, str)
-        if not named or not isinstance(self.check, str) or self.region.import_boxes is not None:
-            return
-        detector, every = people.person_detector(BODY_CHECK_DETECTOR), BODY_CHECK_EVERY
-        if self.region.kind == "people":
-            yield from people_left(source, made, second=detector, every=every, tolerant=tolerant)
-        else:
-            heads = self._with_filled(self.detection_log.faces())
-            yield from heads_left(
-                source, made, second=detector, every=every, covered=heads, tolerant=tolerant
-            )
+        return named and isinstance(self.check, str) and self.region.import_boxes is None
 
-    def _with_filled(self, faces: Iterable[Faces]) -> Iterator[Faces]:
-        """The heads of every frame, with the places that a former check has added."""
-        for number, known in enumerate(faces):
-            yield None if known is None else (*known, *self._left.get(number, ()))
+    def _body_check(self) -> Check:
+        """Whole people who are open, or of whom no head was covered."""
+        detector = people.person_detector(BODY_CHECK_DETECTOR)
+        if self.region.kind == "people":
+            return open_people(detector, BODY_CHECK_EVERY)
+        return open_heads(detector, BODY_CHECK_EVERY, lambda number: self._left.get(number, ()))
 
 
 def _fill_residual_faces(
