@@ -16,7 +16,7 @@ from sfumato.people.detect._litert import threads
 from sfumato.people.detect._search import searchers
 from sfumato.people.detect._sightings import Look, Sighting
 from sfumato.people.track._batches import in_parallel, with_last
-from sfumato.people.track._motion import due, thumbnail
+from sfumato.people.track._motion import bounds, due, thumbnail
 from sfumato.people.track._person_masks import Segment, masked
 from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 from sfumato.people.track._tracks import PersonTracker
@@ -43,15 +43,16 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         lookahead: int,
         hold: int,
     ) -> None:
-        if every < 1 or hold < 0 or lookahead < every:
+        if every < 1 or hold < 0 or lookahead < (most := bounds(every)[1]):
             raise SfumatoError(
-                f"Expected every >= 1, hold >= 0 and a lookahead of at least every, got every "
-                f"{every}, hold {hold}, lookahead {lookahead}: a skipped frame needs the next look."
+                f"Expected every >= 1, hold >= 0 and a lookahead of at least {bounds(max(every, 1))[1]}, "
+                f"got every {every}, hold {hold}, lookahead {lookahead}: a skipped frame needs the next "
+                "look."
             )
         self._look, self._every, self._segment = look, every, segment
         self._workers = threads() if look.at_once else 1
         self.lookahead = held_back(lookahead, every, self._workers)
-        name = look.name if every == 1 else f"{look.name} every {every} frames"
+        name = look.name if every == 1 else f"{look.name} every {(every + 1) // 2} to {most} frames"
         self.status = DetectorStatus(name, look.device)
         self._tracker = PersonTracker(self.status, lookahead, hold, policy, every)
         self._answers = self._run(frames)

@@ -22,13 +22,18 @@ def thumbnail(image: Image) -> Thumbnail:
     return cv2.resize(sparse, _CELLS, interpolation=cv2.INTER_AREA).astype(np.float32)
 
 
+def bounds(every: int) -> tuple[int, int]:
+    """The fewest and the most frames from one look to the next: half of ``every`` where the picture moves,
+    so that bridging would be a guess, and twice as many where nothing in it stirs."""
+    return (every + 1) // 2, max(every, min(2 * every, _STILL)) if every > 1 else 1
+
+
 def due(before: Thumbnail | None, now: Thumbnail, since: int, every: int) -> bool:
-    """Whether it is time to look again, ``since`` frames after the last look: after half of ``every``
-    frames where the picture moves, so that bridging would be a guess, after twice as many where nothing
-    in it stirs."""
-    if before is None or every == 1 or since >= max(every, min(2 * every, _STILL)):
+    """Whether it is time to look again, ``since`` frames after the last look."""
+    fewest, most = bounds(every)
+    if before is None or since >= most:
         return True
-    if 2 * since < every:
+    if since < fewest:
         return False
     change = now - before
     change -= np.median(change)  # a lamp or an exposure moves nobody

@@ -18,7 +18,7 @@ from sfumato.people.track._status import DetectorStatus, Review
 
 # looks for which a line that is not found any more stays covered, and before it was first found
 _HELD, _BACK = 3, 2
-_REST = 2  # times as many frames lie between two looks where the last one found no text
+_REST = 2  # times as many frames lie between two looks where none of the last ones found text
 # parts of a line that must be found: all of it not to be held, some to believe in a faint one
 _WHOLE, _PART = 0.8, 0.3
 _AS_LARGE = 0.7
@@ -50,8 +50,8 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         self._detector, self._every = detector, every
         self._workers = threads() if getattr(detector, "at_once", False) else 1
         self.lookahead = text_lookahead(every, self._workers)
-        name = detector.name if every == 1 else f"{detector.name} every {every} frames"
-        self.status = DetectorStatus(name, detector.device)
+        often = "" if every == 1 else f" every {every} to {_rest(every)} frames"
+        self.status = DetectorStatus(detector.name + often, detector.device)
         self.review = Review()  # nobody is asked to look at text frame by frame
         self._recent = RecentFrames(self.lookahead + _rest(every) + 1)
         self._answers = self._run(frames)
@@ -86,15 +86,16 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             yield waiting.popleft(), tuple(self._settled(looks))
 
     def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Future[bool] | None]]:
-        """Every frame, and where to say whether it shows text if it is one to look at: twice as many are
-        after a look that found some."""
-        looked, text = 0, Future[bool]()
-        text.set_result(True)
+        """Every frame, and where to say whether it shows text if it is one to look at: half as many are
+        once several looks in a row found none."""
+        looked, empty, text = 0, 0, Future[bool]()
         for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
             since = index - looked
-            turn = last or not index or since >= _rest(self._every)
-            # waits for the last look, so that which frames are looked at never depends on threads
-            if turn or (since >= self._every and text.result()):
+            if index and since == self._every:
+                # waits for the last look, so that which frames are looked at never depends on threads
+                empty = 0 if text.result() else empty + 1
+            wait = self._every if empty <= _HELD else _rest(self._every)
+            if last or not index or since >= wait:
                 looked, text = index, Future()
                 yield frame, text
             else:
@@ -190,7 +191,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
 
 
 def _rest(every: int) -> int:
-    """Frames between two looks where the last one found no text."""
+    """Frames between two looks where none of the last ones found text."""
     return _REST * every if every > 1 else 1
 
 
