@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sfumato import store
 from sfumato.media import Image
-from sfumato.people._text_line import TextLine
+from sfumato.people._text_line import SURE, TextLine
 
 Floats = npt.NDArray[np.float32]
 _MULTIPLE = 32  # the network halves its input five times
@@ -26,6 +26,7 @@ _SMALLEST = 3.0  # pixels of the map: what is lower holds no letter
 _UNSHRINK = 1.5
 # rows of trees and crowds look like faint text, and huge: letters of that size are always clear
 _LARGE, _CLEAR = 0.12, 0.8
+_UNSURE = SURE - 0.01
 _ENDS = 0.5  # heights by which a line is made longer at both ends: its first and last letters
 
 
@@ -59,10 +60,13 @@ class PpOcr:
         shrink = cv2.INTER_AREA if factor < 1 else cv2.INTER_LINEAR
         picture = np.asarray(cv2.resize(image, (wide, high), interpolation=shrink), np.uint8)
         scale = np.array([width / wide, height / high], np.float32)
+        found = lines_of(self.text_map(picture), self._threshold)
+        large = [line.sides[0] > _LARGE * high for line in found]
         return [
-            TextLine(line.corners * scale, line.score)
-            for line in lines_of(self.text_map(picture), self._threshold)
-            if line.sides[0] <= _LARGE * high or line.score >= _CLEAR
+            # a floor is now and then one huge line, on one frame: that needs a second sighting
+            TextLine(line.corners * scale, min(line.score, _UNSURE) if huge else line.score)
+            for line, huge in zip(found, large, strict=True)
+            if not huge or line.score >= _CLEAR
         ]
 
     def text_map(self, picture: Image) -> Floats:
@@ -82,6 +86,7 @@ class PpOcr:
                 # several frames are looked at at once, each in a thread of its own
                 options.intra_op_num_threads = 1
                 options.log_severity_level = 3
+                options.enable_cpu_mem_arena = False  # it would keep hundreds of megabytes
                 self._session = onnxruntime.InferenceSession(
                     self._path, options, providers=["CPUExecutionProvider"]
                 )

@@ -87,6 +87,7 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         for people in self._tracker.answers(finished=True):
             yield waiting.popleft(), people
         self._tracker.review.close()
+        del self._look  # networks take memory that whoever comes next may need
 
     def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, bool]]:
         """Every frame, and whether it is one to look at: the last one always is, for nothing after it

@@ -22,7 +22,7 @@ _LIMIT = 0.04  # of a box's sides beyond it that a mask may reach: hands, hair
 _THRESHOLD = 0.4
 _MARGIN = 0.008  # of the box's longer side by which a mask is widened
 # A mask that fills less of its box is not believed: of somebody whose trunk has joints, of anybody else.
-_FILLED, _FILLED_UNSURE = 0.3, 0.6
+_FILLED, _FILLED_UNSURE = 0.3, 0.5
 _AT_EDGE, _BEYOND = 0.02, 0.5  # of the picture's sides, of the box's
 _FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules

@@ -133,6 +133,10 @@ class Hiding(Method):
     def _check_detector(self) -> people.FaceDetector:
         return face_detector(self.check)
 
+    @cached_property
+    def _text_detector(self) -> people.TextDetector:
+        return people.text_detector()
+
     def promise(self, shape: Shape) -> Promise:
         return NoGuarantee(
             mechanism=self.name,
@@ -183,7 +187,7 @@ class Hiding(Method):
     def _text_again(self, frame: Frame, number: int) -> list[people.TextLine]:
         """Around text that the check found, every frame is looked at."""
         left = self._left_text.get(number, [])
-        return [*left, *people.text_detector().detect(frame.image)] if left else []
+        return [*left, *self._text_detector.detect(frame.image)] if left else []
 
     def reuse_detections(self, log: DetectionLog) -> None:
         """Cover what another method found in the same recording, instead of searching it again.
@@ -246,7 +250,7 @@ class Hiding(Method):
             if self._checks_bodies:
                 checks["person"] = self._body_check()
         if self._checks_text:
-            checks["text"] = open_text(people.text_detector())
+            checks["text"] = open_text(self._text_detector)
         if not checks:
             return
         known = self.detection_log.faces() if self._checked else ()
