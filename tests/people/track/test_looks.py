@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame, Image
-from sfumato.people import Box, find
+from sfumato.people import Box, Look, find
 from sfumato.people.detect._registry import UnitedDetector
 from sfumato.people.track import _find
 from sfumato.people.track._batches import in_parallel
@@ -142,3 +142,30 @@ def test_the_more_a_picture_changes_the_more_of_its_frames_are_looked_at() -> No
     assert looks_at(stirring, 4) == [0, 4, 8, 12]
     assert looks_at(moving, 4) == [0, 2, 4, 6, 8, 10, 12]
     assert looks_at(moving, 1) == list(range(13))
+
+
+def test_every_second_look_at_a_large_picture_is_for_large_people_and_misses_nobody_small() -> None:
+    asked: list[bool] = []
+
+    class Tiled:
+        """Somebody small, whom only tiles show."""
+
+        name, device, in_tiles = "tiled", "test", True
+
+        def detect(self, image: Image, *, tiles: bool = True) -> list[Box]:
+            asked.append(tiles)
+            return [Box(300, 200, 312, 230, 0.9)] if tiles else []
+
+    def numbers(width: int) -> list[int]:
+        asked.clear()
+        picture = np.zeros((400, width, 3), np.uint8)
+        frames = (Frame(picture, i, Fraction(i, 25)) for i in range(31))
+        stream = find(frames, Look([Tiled()], []), every=4, masks=False, policy="fail")
+        found = [len(people) for _, people in stream]
+        assert stream.status.bridged == 0, "who was not looked for was not missed"
+        return found
+
+    assert numbers(700) == [1] * 31
+    assert asked == [True, False, True, False, True], "the last look is for everybody"
+    assert numbers(640) == [1] * 31
+    assert asked == [True] * 5

@@ -235,13 +235,15 @@ class Look:
         self.bare = not self._bodies
         self._birth = {each.name: getattr(each, "birth", 0.0) for each in every}
 
-    def __call__(self, image: Image) -> list[Sighting]:
+    def __call__(self, image: Image, *, tiles: bool = True) -> list[Sighting]:
+        """Everybody; without ``tiles`` small people of a large picture are not asked for."""
         jointed: list[tuple[Box, Joints]] = []
         boxes: list[Box] = []
         heads: list[tuple[float, float, float]] = []
         for detector in self._bodies:
+            how = {} if tiles or not getattr(detector, "in_tiles", False) else {"tiles": False}
             if hasattr(detector, "look"):
-                everybody, peaks = detector.look(image)
+                everybody, peaks = detector.look(image, **how)
                 heads += [
                     (float(x), float(y), float(sure))
                     for x, y, sure in peaks
@@ -251,7 +253,7 @@ class Look:
                     joints = np.concatenate([person.joints, person.confidence[:, None]], axis=1)
                     jointed.append((person.box, joints.astype(np.float32)))
             else:
-                boxes += [_named(box, detector) for box in detector.detect(image)]
+                boxes += [_named(box, detector) for box in detector.detect(image, **how)]
         faces = [_named(box, each) for each in self._faces for box in each.detect(image)]
         found = sightings(jointed, boxes, faces, self._birth)
         if self._poses is not None:

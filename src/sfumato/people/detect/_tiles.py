@@ -75,12 +75,17 @@ def whole_and_tiles(
     how = cv2.INTER_AREA if factor < 1 else cv2.INTER_LINEAR
     whole = cv2.resize(image, (wide, high), interpolation=how).astype(np.float32)
     yield Tile(whole, 0.0, 0.0, width / wide, height / high, True)
-    if factor > _DETAIL_KEPT:
+    if not tiles or factor > _DETAIL_KEPT:
         return
-    for view in list(square_views(width, height, tiles=tiles))[1:]:
+    for view in list(square_views(width, height, tiles=True))[1:]:
         side = min(tile_side, _multiple(view.side))
         pixels = view.picture(image, side, 0.0, 255.0)
         yield Tile(pixels, view.x, view.y, view.side / side, view.side / side, False)
+
+
+def loses_detail(image: Image, longest: int = 512) -> bool:
+    """Whether a picture reduced to ``longest`` pixels loses so much that it is looked at in tiles too."""
+    return bool(longest <= _DETAIL_KEPT * max(image.shape[:2]))
 
 
 def _multiple(length: float) -> int:

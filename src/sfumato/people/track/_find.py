@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
+from enum import Enum
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from sfumato.people._person import People
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._search import searchers
 from sfumato.people.detect._sightings import Look, Sighting
+from sfumato.people.detect._tiles import loses_detail
 from sfumato.people.track._batches import in_parallel, with_last
 from sfumato.people.track._motion import bounds, due, thumbnail
 from sfumato.people.track._person_masks import Segment, masked
@@ -24,6 +26,12 @@ from sfumato.people.track._tracks import PersonTracker
 LOOKAHEAD = 24
 HOLD = 30
 EVERY = 4
+
+
+class Turn(Enum):
+    """Who is looked for on a frame."""
+
+    NONE, LARGE, ALL = range(3)
 
 
 class PeopleStream(Iterator[tuple[Frame, People]]):
@@ -79,9 +87,11 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
     def _found(self, frames: Iterable[Frame]) -> Generator[tuple[Frame, People], None, None]:
         """Everybody without masks."""
         waiting: deque[Frame] = deque()
-        for (frame, _), found in in_parallel(self._turns(frames), self._sightings, self._workers):
+        for (frame, turn), found in in_parallel(
+            self._turns(frames), self._sightings, self._workers
+        ):
             waiting.append(frame)
-            self._tracker.push(frame.image, found)
+            self._tracker.push(frame.image, found, at_all=turn is not Turn.LARGE)
             for people in self._tracker.answers():
                 yield waiting.popleft(), people
         for people in self._tracker.answers(finished=True):
@@ -89,19 +99,24 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         self._tracker.review.close()
         del self._look  # networks take memory that whoever comes next may need
 
-    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, bool]]:
+    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Turn]]:
         """Every frame, and whether it is one to look at: the last one always is, for nothing after it
-        could lead back to it."""
-        looked, seen = 0, None
+        could lead back to it. In a large picture every second look is for large people alone, who move
+        by more pixels than small ones."""
+        looked, seen, large = 0, None, False
         for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
             now = thumbnail(frame.image)
             turn = last or due(seen, now, index - looked, self._every)
-            if turn:
-                looked, seen = index, now
-            yield frame, turn
+            if not turn:
+                yield frame, Turn.NONE
+                continue
+            alternate = self._every > 1 and not last and loses_detail(frame.image)
+            yield frame, Turn.LARGE if large and alternate else Turn.ALL
+            looked, seen, large = index, now, not large
 
-    def _sightings(self, turn: tuple[Frame, bool]) -> list[Sighting] | None:
-        return self._look(turn[0].image) if turn[1] else None
+    def _sightings(self, turn: tuple[Frame, Turn]) -> list[Sighting] | None:
+        frame, whom = turn
+        return None if whom is Turn.NONE else self._look(frame.image, tiles=whom is Turn.ALL)
 
     def _masked(self, found: tuple[Frame, People]) -> People:
         frame, people = found

@@ -116,13 +116,14 @@ class PersonTracker:
     def __post_init__(self) -> None:
         self._pictures = RecentFrames(self.hold + self.lookahead + 2)
 
-    def push(self, image: Image, found: Sequence[Sighting] | None) -> None:
-        """The next frame and what a look found on it, or None when nobody looked."""
+    def push(self, image: Image, found: Sequence[Sighting] | None, *, at_all: bool = True) -> None:
+        """The next frame and what a look found on it, or None when nobody looked. Unless it looked for
+        everybody ``at_all``, it says nothing about those it did not find."""
         looked = found is not None
         self._newest += 1
         self._shape = image.shape[0], image.shape[1]
         self._pictures.add(self._newest, image)
-        self._looked.append(looked)
+        self._looked.append(looked and at_all)
         self.status.frames += 1
         self.status.looked_at += looked
         self.status.empty += looked and not found
@@ -130,7 +131,8 @@ class PersonTracker:
         while len(self._faint) > self.lookahead:
             self._faint.popleft()
         if found is not None:
-            self._looks.append(self._newest)
+            if at_all:
+                self._looks.append(self._newest)
             self._associate(list(found))
 
     def answers(self, finished: bool = False) -> Iterator[People]:
