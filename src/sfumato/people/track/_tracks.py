@@ -29,6 +29,7 @@ from sfumato.people._boxes import Box, hull, iou
 from sfumato.people._person import BRIDGED, HELD, People, Person
 from sfumato.people.detect._sightings import Sighting
 from sfumato.people.track._carry import RecentFrames
+from sfumato.people.track._person_masks import beyond_edges
 from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 
 _DRIFT = 0.015  # of a held or bridged box's sides that it grows each frame, on every side
@@ -42,6 +43,7 @@ _WORTH = 12  # frames of holding that a sighting is worth at most
 _MOST_FOR_BOXES = 8  # frames for which a box of one network without joints is held
 _STEADY, _REACH = 0.95, 8
 _ELSEWHERE, _FAR = 0.4, 2.0  # sizes by which a head may be off its path before both places count
+_ANYWHERE = 0.7  # of a box: a head that large is not known to be in any part of it
 _GONE = 0.2  # of a box that has to be inside the picture
 
 
@@ -224,6 +226,9 @@ class PersonTracker:
                 return None
             evidence, place = HELD, held
         head = _steady_head(track, index, place.head)
+        if head.area > _ANYWHERE * place.box.area:
+            # anywhere in a box that ends at an edge, so also in its corner
+            head = beyond_edges(head, self._shape[1], self._shape[0])
         return Person(track.number, place.box, place.joints, head, evidence, self._shape)
 
     def _held(self, track: _Track, index: int) -> Sighting | None:

@@ -43,6 +43,7 @@ BLANK = np.uint8(128)
 CHECK_DETECTOR = "blazeface-short"
 BODY_CHECK_DETECTOR, BODY_CHECK_EVERY = "nanodet", 6
 _CHECKS, _MARGIN, _COVERED = 2, 1.3, 0.3
+_ONE_PLACE = 0.1  # of the union of two places that they share
 _AHEAD = 4
 
 
@@ -177,7 +178,7 @@ class Hiding(Method):
                     shown = np.full_like(frame.image, BLANK)
                 else:
                     again = () if place.as_it_is else self._left.get(number, ())
-                    filled = [box.scale(_MARGIN) for box in again]
+                    filled = list(again)
                     _fill(shown, filled)
                     if second is not None and not place.as_it_is:
                         _fill_residual_faces(shown, frame.image, place, second, filled)
@@ -264,10 +265,11 @@ class Hiding(Method):
         if not faces and not bodies and not text:
             return
         self._known = True
-        for places, reach in ((faces, 1), (bodies, BODY_CHECK_EVERY)):
+        for places, reach, margin in ((faces, 1, _MARGIN), (bodies, BODY_CHECK_EVERY, 1.0)):
             for number, boxes in places:
+                larger = [box.scale(margin) for box in boxes]
                 for near in range(number - reach, number + reach + 1):
-                    self._left.setdefault(near, []).extend(boxes)
+                    self._left.setdefault(near, []).extend(larger)
         for number, lines in text:
             for near in range(number - TEXT_CHECK_EVERY, number + TEXT_CHECK_EVERY + 1):
                 self._left_text.setdefault(near, []).extend(lines)
@@ -347,7 +349,8 @@ def _part(mask: people.Mask, box: people.Box) -> float:
 
 
 def _fill(image: Image, boxes: Iterable[people.Box]) -> None:
-    """One colour a place; places that overlap become one, for two colours in one are a detail."""
+    """One colour a place; places that are much the same become one, for two colours in one are a detail.
+    People side by side stay apart: around both lies the floor between them."""
     height, width = image.shape[:2]
     for box in _joined([box.clip(width, height) for box in boxes]):
         rows, columns = box.pixels(width, height)
@@ -358,7 +361,7 @@ def _fill(image: Image, boxes: Iterable[people.Box]) -> None:
 
 
 def _joined(boxes: list[people.Box]) -> list[people.Box]:
-    while len(fewer := people.unite(boxes, threshold=1e-9)) < len(boxes):
+    while len(fewer := people.unite(boxes, threshold=_ONE_PLACE)) < len(boxes):
         boxes = fewer
     return boxes
 

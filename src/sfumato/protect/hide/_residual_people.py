@@ -23,6 +23,9 @@ _MIDDLE, _HALF = 0.6, 0.5
 _NEAR = 0.15  # of a box's sides around it in which the head of that person may have been covered
 _AT_EDGE = 0.02  # of the picture's height: whoever is cut off there may have no head in view
 _CODEC_NOISE = 4.0
+# grey levels by which a covered pixel differs, and the part of a box where somebody was found and covered
+_OTHERWISE, _COVERED = 24, 0.3
+_ROOM = 1.15  # an ellipse leaves the corners of a box open
 _SAME_STRUCTURE, _FAINT, _PLAIN = 0.6, 0.4, 0.5
 
 
@@ -37,9 +40,10 @@ def open_people(second: people.PersonDetector, every: int) -> Check:
             box
             for box in second.detect(output)
             if still_shows(original, output, box.scale(_MIDDLE))
+            and _changed(original, output, box) < _COVERED
         ]
         there = second.detect(original) if found else []
-        return [box for box in found if _believed(original, box, there)]
+        return [box.scale(_ROOM) for box in found if _believed(original, box, there)]
 
     return left
 
@@ -63,6 +67,14 @@ def open_heads(
         return [people.head_by_box(box) for box in found if _believed(original, box, there)]
 
     return left
+
+
+def _changed(original: Image, output: Image, box: people.Box) -> float:
+    """Which part of a box looks otherwise than before: what is in the middle of somebody who sits or leans
+    may be a table."""
+    place = box.pixels(original.shape[1], original.shape[0])
+    apart = cv2.absdiff(original[place], output[place]).max(axis=2)
+    return float((apart > _OTHERWISE).mean())
 
 
 def _in_reach(box: people.Box, head: people.Box) -> bool:
