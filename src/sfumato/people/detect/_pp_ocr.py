@@ -27,6 +27,8 @@ _UNSHRINK = 1.5
 # rows of trees and crowds look like faint text, and huge: letters of that size are always clear
 _LARGE, _CLEAR = 0.12, 0.8
 _UNSURE = SURE - 0.01
+# of the picture's shorter side, and times as long as high: what is higher and shorter is a floor or a wall
+_MOST, _LONG = 0.5, 3.0
 _ENDS = 0.5  # heights by which a line is made longer at both ends: its first and last letters
 
 
@@ -66,7 +68,7 @@ class PpOcr:
             # a floor is now and then one huge line, on one frame: that needs a second sighting
             TextLine(line.corners * scale, min(line.score, _UNSURE) if huge else line.score)
             for line, huge in zip(found, large, strict=True)
-            if not huge or line.score >= _CLEAR
+            if not huge or (line.score >= _CLEAR and not _fills(line, wide, high))
         ]
 
     def text_map(self, picture: Image) -> Floats:
@@ -114,6 +116,12 @@ def lines_of(text_map: Floats, threshold: float) -> list[TextLine]:
         size = (width + ends, height) if width >= height else (width, height + ends)
         found.append(TextLine.around(centre, size, angle, score))
     return found
+
+
+def _fills(line: TextLine, width: int, height: int) -> bool:
+    """Whether a line is about as large as the picture and has not the shape of one."""
+    short, long = sorted(line.sides)
+    return short > _MOST * min(width, height) and long < _LONG * short
 
 
 def _mean_inside(text_map: Floats, contour: Any) -> float:
