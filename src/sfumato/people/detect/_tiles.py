@@ -21,6 +21,8 @@ from sfumato.people.detect._square_views import square_views
 _MULTIPLE = 32  # the networks halve their input five times
 _ENLARGED = 1.0
 _DETAIL_KEPT = 0.75  # a whole picture reduced to this or less is looked at in tiles as well
+# per cent of the values, and grey levels: of a dark picture, of a lit one, of its noise
+_BRIGHTEST, _DARK, _LIT, _MOST_NOISE, _MOST_GAIN = 99, 120, 220.0, 6.0, 2.5
 _NEAR = 0.02  # of a tile's side: a box that ends this near to an inner edge was cut by it
 _SAME = 0.5  # boxes of one person in two tiles overlap by this much of their union
 _PART = 0.6  # a cut box that lies inside another by this much is a part of it
@@ -81,6 +83,17 @@ def whole_and_tiles(
         side = min(tile_side, _multiple(view.side))
         pixels = view.picture(image, side, 0.0, 255.0)
         yield Tile(pixels, view.x, view.y, view.side / side, view.side / side, False)
+
+
+def brightened(image: Image) -> Image:
+    """A dark picture as bright as the networks are used to, unless its noise would be as bright; any
+    other one as it is."""
+    brightest = float(np.percentile(image[::4, ::4], _BRIGHTEST))
+    if brightest >= _DARK:
+        return image
+    noise = float(cv2.absdiff(image, cv2.medianBlur(image, 3)).mean())
+    gain = min(_MOST_GAIN, _LIT / max(brightest, 1.0), _MOST_NOISE / max(noise, 1e-6))
+    return np.asarray(cv2.convertScaleAbs(image, alpha=gain), np.uint8) if gain > 1 else image
 
 
 def loses_detail(image: Image, longest: int = 512) -> bool:

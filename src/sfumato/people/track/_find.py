@@ -15,8 +15,8 @@ from sfumato.media import Frame
 from sfumato.people._person import People
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._search import searchers
-from sfumato.people.detect._sightings import Look, Sighting
-from sfumato.people.detect._tiles import loses_detail
+from sfumato.people.detect._sightings import Look, Sighting, thorough
+from sfumato.people.detect._tiles import brightened, loses_detail
 from sfumato.people.track._batches import in_parallel, with_last
 from sfumato.people.track._motion import bounds, due, thumbnail
 from sfumato.people.track._person_masks import Segment, masked
@@ -31,7 +31,7 @@ EVERY = 4
 class Turn(Enum):
     """Who is looked for on a frame."""
 
-    NONE, LARGE, ALL = range(3)
+    NONE, LARGE, ALL, THOROUGH = range(4)
 
 
 class PeopleStream(Iterator[tuple[Frame, People]]):
@@ -111,11 +111,14 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
                 yield frame, Turn.NONE
                 continue
             alternate = self._every > 1 and not last and loses_detail(frame.image)
-            yield frame, Turn.LARGE if large and alternate else Turn.ALL
+            everybody = Turn.THOROUGH if last and not index else Turn.ALL
+            yield frame, Turn.LARGE if large and alternate else everybody
             looked, seen, large = index, now, not large
 
     def _sightings(self, turn: tuple[Frame, Turn]) -> list[Sighting] | None:
         frame, whom = turn
+        if whom is Turn.THOROUGH:
+            return thorough(self._look, frame.image)
         return None if whom is Turn.NONE else self._look(frame.image, tiles=whom is Turn.ALL)
 
     def _masked(self, found: tuple[Frame, People]) -> People:
@@ -123,7 +126,7 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         segment = self._segment
         if segment is None:
             return people
-        image = np.ascontiguousarray(frame.image)
+        image = np.ascontiguousarray(brightened(frame.image))
         whole = [masked(person, image, segment) for person in people]
         return People(whole, people.number, people.blank)
 
