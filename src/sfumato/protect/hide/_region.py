@@ -237,9 +237,10 @@ class Region:
             yield from ((found, ()) for found in self._stream(frames))
             return
         frames, again = tee(frames)
+        everybody = self._stream(frames)
         text = people.find_text(again, people.text_detector(), every=TEXT_EVERY)
         self.streams.append(text)
-        for found, (_, lines) in zip(self._stream(frames), text, strict=True):
+        for found, (_, lines) in zip(everybody, text, strict=True):
             yield found, lines
 
     def _place(self, found: people.People, inside: bool, height: int, width: int) -> Place:
