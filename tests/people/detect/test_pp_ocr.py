@@ -74,7 +74,9 @@ def test_written_names_are_found_whole_and_a_bare_wall_is_not(height: int) -> No
     assert found.sum() < 3.2 * np.ptp(rows) * np.ptp(columns)
 
 
-def test_a_floor_as_large_as_the_picture_is_no_text_and_a_huge_line_needs_a_second_sighting() -> None:
+def test_a_floor_as_large_as_the_picture_is_no_text_and_a_huge_line_needs_a_second_sighting() -> (
+    None
+):
     picture = np.zeros((384, 640, 3), np.uint8)
     floor, words = np.zeros((2, 384, 640), np.float32)
     floor[60:330, 80:560] = 0.95
