@@ -28,7 +28,7 @@ HOLD = 30
 EVERY = 4
 
 
-class Turn(Enum):
+class LookFor(Enum):
     """Who is looked for on a frame."""
 
     NONE, LARGE, ALL, THOROUGH = range(4)
@@ -91,7 +91,7 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
             self._turns(frames), self._sightings, self._workers
         ):
             waiting.append(frame)
-            self._tracker.push(frame.image, found, at_all=turn is not Turn.LARGE)
+            self._tracker.push(frame.image, found, at_all=turn is not LookFor.LARGE)
             for people in self._tracker.answers():
                 yield waiting.popleft(), people
         for people in self._tracker.answers(finished=True):
@@ -99,7 +99,7 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         self._tracker.review.close()
         del self._look  # networks take memory that whoever comes next may need
 
-    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Turn]]:
+    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, LookFor]]:
         """Every frame, and whether it is one to look at: the last one always is, for nothing after it
         could lead back to it. In a large picture every second look is for large people alone, who move
         by more pixels than small ones."""
@@ -108,18 +108,18 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
             now = thumbnail(frame.image)
             turn = last or due(seen, now, index - looked, self._every)
             if not turn:
-                yield frame, Turn.NONE
+                yield frame, LookFor.NONE
                 continue
             alternate = self._every > 1 and not last and loses_detail(frame.image)
-            everybody = Turn.THOROUGH if last and not index else Turn.ALL
-            yield frame, Turn.LARGE if large and alternate else everybody
+            everybody = LookFor.THOROUGH if last and not index else LookFor.ALL
+            yield frame, LookFor.LARGE if large and alternate else everybody
             looked, seen, large = index, now, not large
 
-    def _sightings(self, turn: tuple[Frame, Turn]) -> list[Sighting] | None:
+    def _sightings(self, turn: tuple[Frame, LookFor]) -> list[Sighting] | None:
         frame, whom = turn
-        if whom is Turn.THOROUGH:
+        if whom is LookFor.THOROUGH:
             return thorough(self._look, frame.image)
-        return None if whom is Turn.NONE else self._look(frame.image, tiles=whom is Turn.ALL)
+        return None if whom is LookFor.NONE else self._look(frame.image, tiles=whom is LookFor.ALL)
 
     def _masked(self, found: tuple[Frame, People]) -> People:
         frame, people = found

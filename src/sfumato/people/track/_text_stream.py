@@ -84,6 +84,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             yield from self._give(looks, waiting)
         if looks and waiting:
             yield waiting.popleft(), tuple(self._settled(looks))
+        del self._detector  # its network takes memory that whoever comes next may need
 
     def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Future[bool] | None]]:
         """Every frame, and where to say whether it shows text if it is one to look at: half as many are
