@@ -233,12 +233,12 @@ MUTANTS = (
         "looks: a picture that moves is looked at no more often",
         (
             Patch(
-                "people/track/_find.py",
-                "turn = moved(seen, thumbnail(frame.image))",
-                "turn = False",
+                "people/track/_motion.py",
+                "return float((np.abs(change) >= level).mean()) >= share",
+                "return since >= every",
             ),
         ),
-        (f"{_LOOKS}::test_twice_as_many_frames_are_looked_at_where_the_picture_moves",),
+        (f"{_LOOKS}::test_the_more_a_picture_changes_the_more_of_its_frames_are_looked_at",),
     ),
     Mutant(
         "315",
@@ -246,10 +246,36 @@ MUTANTS = (
         (
             Patch(
                 "protect/hide/_residual_people.py",
-                "any(_in_reach(box, head) for head in known)",
-                "known",
+                "any(_in_reach(box, head) for head in covered)",
+                "covered",
             ),
         ),
         (f"{_OPEN}::test_somebody_in_whose_box_no_head_was_covered_is_left",),
+    ),
+    Mutant(
+        "316",
+        "check: a shape that covers and floor make together is somebody",
+        (
+            Patch(
+                "protect/hide/_residual_people.py",
+                "if box.score >= _SURE and any(people.iou(box, one) >= _HALF for one in sure):",
+                "if box.score >= _SURE:",
+            ),
+        ),
+        (f"{_OPEN}::test_a_shape_that_only_the_output_shows_is_nobody",),
+    ),
+    Mutant(
+        "317",
+        "looks: who is too small for a quick look is missed by it",
+        (
+            Patch(
+                "people/track/_tracks.py",
+                "self._looked.append(looked and at_all)",
+                "self._looked.append(looked)",
+            ),
+        ),
+        (
+            f"{_LOOKS}::test_every_second_look_at_a_large_picture_is_for_large_people_and_misses_nobody_small",
+        ),
     ),
 )

@@ -69,6 +69,7 @@ from sfumato.people.detect._registry import (
 )
 from sfumato.people.detect._search import search, searchers
 from sfumato.people.detect._sightings import Look, Sighting
+from sfumato.people.track._batches import in_parallel
 from sfumato.people.track._find import EVERY, LOOKAHEAD, PeopleStream, find, held_back
 from sfumato.people.track._point import carried, person_at
 from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, place_of_pose, poses
@@ -143,6 +144,7 @@ __all__ = [
     "head_by_box",
     "held_back",
     "hull",
+    "in_parallel",
     "iou",
     "look_near",
     "numbered",

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -17,7 +18,7 @@ from sfumato.people.detect._centernet import decode as decode_centernet
 from sfumato.people.detect._movenet import JOINTS, JointedPerson, MoveNet
 from sfumato.people.detect._movenet import decode as decode_movenet
 from sfumato.people.detect._nanodet import decode as decode_nanodet
-from sfumato.people.detect._tiles import one_each, whole_and_tiles
+from sfumato.people.detect._tiles import brightened, one_each, whole_and_tiles
 
 
 def _heads(seed: int, rows: int = 18, columns: int = 25) -> list[np.ndarray]:
@@ -288,3 +289,18 @@ def test_status_and_device_are_said() -> None:
     assert united.name == "movenet+centernet"
     assert united.device == "cpu (LiteRT)"
     assert united.detect(np.zeros((120, 160, 3), np.uint8)) == []
+
+
+def test_a_dark_picture_is_brightened_unless_that_would_show_its_noise() -> None:
+    random = np.random.default_rng(5)
+    coarse = random.integers(0, 90, (20, 30, 3)).astype(np.uint8)
+    dark = cv2.resize(coarse, (240, 160), interpolation=cv2.INTER_CUBIC)
+    bright = brightened(dark)
+    assert bright.astype(int).sum() > 1.8 * dark.sum()
+    assert np.percentile(bright, 99) <= 255
+    noisy = np.clip(dark + random.normal(0, 20, dark.shape), 0, 110).astype(np.uint8)
+    assert brightened(noisy) is noisy
+    light = np.clip(dark.astype(int) * 3, 0, 255).astype(np.uint8)
+    assert brightened(light) is light
+    black = np.zeros_like(dark)
+    assert not brightened(black).any()

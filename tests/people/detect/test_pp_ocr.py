@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sfumato import people
+from sfumato.people._text_line import SURE
 from sfumato.people.detect._pp_ocr import PpOcr, lines_of, pieces
 
 
@@ -115,3 +116,15 @@ def test_written_names_are_found_whole_and_a_bare_wall_is_not(height: int) -> No
     assert found[letters].mean() > 0.99
     rows, columns = (np.flatnonzero(letters.any(axis=axis)) for axis in (1, 0))
     assert found.sum() < 3.2 * np.ptp(rows) * np.ptp(columns)
+
+
+def test_a_floor_as_large_as_the_picture_is_no_text_and_a_huge_line_needs_a_second_sighting() -> (
+    None
+):
+    picture = np.zeros((384, 640, 3), np.uint8)
+    floor, words = np.zeros((2, 384, 640), np.float32)
+    floor[60:330, 80:560] = 0.95
+    words[100:160, 50:600] = 0.95
+    assert Drawn(floor).detect_in_turn(picture, 0) == []
+    (line,) = Drawn(words).detect_in_turn(picture, 0)
+    assert line.score < SURE

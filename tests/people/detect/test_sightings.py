@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sfumato.people import Box, Look, Pose
 from sfumato.people._anatomy import no_joints
-from sfumato.people.detect._sightings import sightings
+from sfumato.people.detect._sightings import sightings, thorough
 
 BIRTH = {"movenet": 0.15, "centernet": 0.25}
 
@@ -130,3 +130,30 @@ def test_a_look_asks_everybody_and_names_who_found() -> None:
     (one,) = look(np.zeros((150, 150, 3), np.uint8))
     assert (look.name, look.at_once) == ("p+f", False)
     assert one.sources == ("p", "f")
+
+
+def test_a_single_small_picture_is_looked_at_enlarged_too() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    class OnlyLarge:
+        """Finds somebody in the middle of a large picture, and somebody in the corner of a small one."""
+
+        name, device = "only large", "test"
+
+        def detect(self, image: Any) -> list[Box]:
+            high, wide = image.shape[:2]
+            seen.append((high, wide))
+            if wide < 500:
+                return [Box(0, 0, 0.2 * wide, 0.4 * high, 0.9)]
+            return [Box(0.4 * wide, 0.3 * high, 0.6 * wide, 0.8 * high, 0.9)]
+
+    found = thorough(Look([OnlyLarge()], []), np.full((126, 224, 3), 200, np.uint8))
+    assert len(seen) == 2
+    assert max(seen[1]) == 900
+    places = sorted(
+        tuple(round(v) for v in (b.x0, b.y0, b.x1, b.y1)) for b in (f.box for f in found)
+    )
+    assert places == [(0, 0, 45, 50), (90, 38, 134, 101)]
+    seen.clear()
+    thorough(Look([OnlyLarge()], []), np.full((600, 1000, 3), 200, np.uint8))
+    assert seen == [(600, 1000)]

@@ -11,10 +11,10 @@ import pytest
 
 from sfumato.errors import SfumatoError
 from sfumato.media import Frame, Image
-from sfumato.people import Box, find
+from sfumato.people import Box, Look, find
 from sfumato.people.detect._registry import UnitedDetector
 from sfumato.people.track import _find
-from sfumato.people.track._batches import looked_at
+from sfumato.people.track._batches import in_parallel
 
 
 def marked(frames: Any, count: int) -> Any:
@@ -23,8 +23,8 @@ def marked(frames: Any, count: int) -> Any:
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 30])
 def test_frames_keep_their_order_and_their_marks(frames: Any, workers: int) -> None:
-    found = looked_at(marked(frames, 20), lambda frame, mark: (frame.pts, mark), workers)
-    assert [(frame.pts, *seen) for frame, seen in found] == [(i, i, i % 2 == 0) for i in range(20)]
+    found = in_parallel(marked(frames, 20), lambda item: (item[0].pts, item[1]), workers)
+    assert [(item[0].pts, *seen) for item, seen in found] == [(i, i, i % 2 == 0) for i in range(20)]
 
 
 def test_two_are_really_looked_at_together_and_no_more_are_taken(frames: Any) -> None:
@@ -36,17 +36,18 @@ def test_two_are_really_looked_at_together_and_no_more_are_taken(frames: Any) ->
             taken += 1
             yield item
 
-    for given, _ in enumerate(looked_at(counted(), lambda *_: together.wait(), 2)):
+    for given, _ in enumerate(in_parallel(counted(), lambda _: together.wait(), 2)):
         assert taken <= given + 1 + 2
 
 
 def test_what_goes_wrong_in_a_look_is_raised_in_its_turn(frames: Any) -> None:
-    def look(frame: Any, mark: bool) -> int:
+    def look(item: tuple[Any, bool]) -> int:
+        frame = item[0]
         if frame.pts == 5:
             raise ValueError("blind")
         return int(frame.pts)
 
-    found = looked_at(marked(frames, 20), look, 3)
+    found = in_parallel(marked(frames, 20), look, 3)
     assert [next(found)[1] for _ in range(5)] == list(range(5))
     with pytest.raises(ValueError, match="blind"):
         next(found)
@@ -95,7 +96,7 @@ def test_a_stream_holds_back_what_it_declares_and_gives_every_frame(
         assert frame.pts == found.number == given
         assert taken - given - 1 <= stream.lookahead
     assert given == 59
-    assert stream.status.looked_at == len({*range(0, 60, every), 59})
+    assert stream.status.looked_at == len({*range(0, 60, {1: 1, 3: 6}[every]), 59}), "nothing stirs"
 
 
 @pytest.mark.parametrize("wrong", [{"every": 0}, {"hold": -1}, {"every": 5, "lookahead": 4}])
@@ -127,13 +128,44 @@ def looks_at(pictures: list[Image], every: int) -> list[int]:
     return sorted(seen)
 
 
-def test_twice_as_many_frames_are_looked_at_where_the_picture_moves() -> None:
+def test_the_more_a_picture_changes_the_more_of_its_frames_are_looked_at() -> None:
     pattern = np.random.default_rng(1).integers(0, 256, (12, 40, 3), dtype=np.uint8)
     large = np.kron(pattern, np.ones((10, 10, 1), np.uint8))
     still = [large[:, :160].copy() for _ in range(13)]
     moving = [large[:, 8 * i : 8 * i + 160].copy() for i in range(13)]
     brighter = [np.clip(each // 2 + 8 * i, 0, 255).astype(np.uint8) for i, each in enumerate(still)]
-    assert looks_at(still, 4) == [0, 4, 8, 12]
-    assert looks_at(brighter, 4) == [0, 4, 8, 12], "a lamp moves nobody"
+    stirring = [each.copy() for each in still]
+    for i, each in enumerate(stirring):
+        each[40:64, 40 + 2 * i : 60 + 2 * i] = 255  # somebody walks, and nothing else changes
+    assert looks_at(still, 4) == [0, 8, 12]
+    assert looks_at(brighter, 4) == [0, 8, 12], "a lamp moves nobody"
+    assert looks_at(stirring, 4) == [0, 4, 8, 12]
     assert looks_at(moving, 4) == [0, 2, 4, 6, 8, 10, 12]
     assert looks_at(moving, 1) == list(range(13))
+
+
+def test_every_second_look_at_a_large_picture_is_for_large_people_and_misses_nobody_small() -> None:
+    asked: list[bool] = []
+
+    class Tiled:
+        """Somebody small, whom only tiles show."""
+
+        name, device, in_tiles = "tiled", "test", True
+
+        def detect(self, image: Image, *, tiles: bool = True) -> list[Box]:
+            asked.append(tiles)
+            return [Box(300, 200, 312, 230, 0.9)] if tiles else []
+
+    def numbers(width: int) -> list[int]:
+        asked.clear()
+        picture = np.zeros((400, width, 3), np.uint8)
+        frames = (Frame(picture, i, Fraction(i, 25)) for i in range(31))
+        stream = find(frames, Look([Tiled()], []), every=4, masks=False, policy="fail")
+        found = [len(people) for _, people in stream]
+        assert stream.status.bridged == 0, "who was not looked for was not missed"
+        return found
+
+    assert numbers(700) == [1] * 31
+    assert asked == [True, False, True, False, True], "the last look is for everybody"
+    assert numbers(640) == [1] * 31
+    assert asked == [True] * 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import cv2
 import numpy as np
 import pytest
 
-from sfumato.media import VideoWriter
+from sfumato.media import VideoWriter, open_video
 from sfumato.people import Box, Look
 from sfumato.protect.hide import _residual_people
-from sfumato.protect.hide._residual_people import heads_left, people_left, still_shows
+from sfumato.protect.hide._output_check import Faces, what_is_left
+from sfumato.protect.hide._residual_people import open_heads, open_people, still_shows
 
 BOX = Box(20, 10, 60, 70)
 
@@ -101,18 +103,57 @@ def test_open_people_are_named_by_frame_if_the_check_is_sure_or_a_second_look_co
 ) -> None:
     monkeypatch.setattr(_residual_people, "_search", lambda: Look([search()], []))
     source, made = two_videos(tmp_path)
-    left = people_left(source, made, second=Always(score), every=2)
+    (left,) = what_is_left(source, made, [open_people(Always(score), 2)])
     assert [number for number, _ in left] == frames
+
+
+def test_a_shape_that_only_the_output_shows_is_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OnceCovered(Always):
+        """Sees somebody on every second picture: the output is shown first, the original then."""
+
+        def __init__(self) -> None:
+            super().__init__(0.9)
+            self.looks = 0
+
+        def detect(self, image: Any) -> list[Box]:
+            self.looks += 1
+            return [self.box] if self.looks % 2 else []
+
+    source, made = two_videos(tmp_path)
+    for search, frames in ((Nobody, []), (Body, [6, 7, 8])):
+        monkeypatch.setattr(_residual_people, "_search", lambda who=search: Look([who()], []))
+        check = open_people(OnceCovered(), 1)
+        found = [
+            n for n, (a, b) in enumerate(pictures(source, made)) if n > 5 and check(n, a, b, ())
+        ]
+        assert found == frames
+
+
+def pictures(*paths: Path) -> list[tuple[Any, ...]]:
+    videos = []
+    for path in paths:
+        with open_video(path) as video:
+            videos.append([frame.image for frame in video])
+    return list(zip(*videos, strict=True))
+
+
+def heads_left(
+    source: Path, made: Path, second: Always, covered: Sequence[Faces]
+) -> list[tuple[int, list[Box]]]:
+    check = open_heads(second, 1, lambda number: ())
+    return what_is_left(source, made, [check], covered)[0]
 
 
 def test_somebody_in_whose_box_no_head_was_covered_is_left(tmp_path: Path) -> None:
     source, made = two_videos(tmp_path)
     own, others = Box(34, 12, 44, 24), Box(80, 60, 90, 70)
     covers = [(own,), (others,), None, (), (own, others)]
-    left = dict(heads_left(source, made, second=Always(0.6), every=1, covered=covers))
+    left = dict(heads_left(source, made, Always(0.6), covers))
     assert sorted(left) == [1, 3], "an unknown frame is not judged"
     legs = Always(0.6, Box(20, 40, 60, 70))
-    assert not list(heads_left(source, made, second=legs, every=1, covered=[(own,)] * 9))
+    assert not list(heads_left(source, made, legs, [(own,)] * 9))
     (head,) = left[1]
     assert BOX.scale(1.3).covers(head) == 1
     assert head.y1 < BOX.centre[1]
@@ -121,4 +162,4 @@ def test_somebody_in_whose_box_no_head_was_covered_is_left(tmp_path: Path) -> No
 def test_of_somebody_cut_off_above_no_head_is_asked_for(tmp_path: Path) -> None:
     source, made = two_videos(tmp_path)
     second = Always(0.9, Box(20, 0, 60, 70))
-    assert not list(heads_left(source, made, second=second, every=1, covered=[()] * 9))
+    assert not list(heads_left(source, made, second, [()] * 9))

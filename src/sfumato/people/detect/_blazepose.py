@@ -73,7 +73,7 @@ class BodyDetector:
         self, *, threshold: float = 0.4, tiles: bool = True, offline: bool = False
     ) -> None:
         self._threshold, self._tiles = threshold, tiles
-        self._model = LiteRtModel("pose-detection", offline=offline)
+        self._model = LiteRtModel("pose-detection", cores=4, offline=offline)
         self._size = self._model.input_size[0]
         self._centres = cell_centres(self._size, _LAYERS)
 
@@ -127,7 +127,7 @@ class BlazePose:
         self._people, self._presence, self._masks = people, presence, masks
         self._bodies = BodyDetector(threshold=threshold, offline=offline)
         self.name = name
-        self._model = LiteRtModel(_LANDMARK_MODELS[name], offline=offline)
+        self._model = LiteRtModel(_LANDMARK_MODELS[name], cores=4, offline=offline)
         self._size = self._model.input_size[0]
 
     def estimate(

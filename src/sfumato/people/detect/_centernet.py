@@ -29,7 +29,7 @@ class CenterNet:
 
     name = "centernet"
     device = DEVICE
-    at_once = True
+    at_once = in_tiles = True
     birth = 0.25  # score from which a find alone is somebody new
 
     def __init__(
@@ -49,12 +49,14 @@ class CenterNet:
             lambda size: convert(graph, size, (_KINDS, _SIDES), channels={_KINDS: 1})
         )
 
-    def detect(self, image: Image) -> list[Box]:
-        """Everybody, the surest first."""
+    def detect(self, image: Image, *, tiles: bool = True) -> list[Box]:
+        """Everybody, the surest first; without ``tiles`` those who are large enough."""
         height, width = image.shape[:2]
         found: list[Box] = []
         cut: list[bool] = []
-        for tile in whole_and_tiles(image, self._sides, self._tile_side, tiles=self._tiles):
+        for tile in whole_and_tiles(
+            image, self._sides, self._tile_side, tiles=self._tiles and tiles
+        ):
             corners, scores = decode(self._models(tile.pixels), self._threshold)
             here = from_rows(tile.to_picture(corners), scores, self.name)
             found += here

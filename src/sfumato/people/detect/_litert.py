@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,28 @@ import numpy.typing as npt
 from sfumato import store
 
 DEVICE = "cpu (LiteRT)"
+_MANY, _COPIES = 1 << 16, 2
 _ERROR_STREAM = Lock()  # one thread at a time may turn it away
 
 
 class LiteRtModel:
     """A model of the store by its name, or one built here.
 
-    Threads may run it at the same time: each gets an interpreter of its own, made when it is needed.
+    Threads may run it at the same time: each gets an interpreter of its own, made when it is needed, up to
+    ``copies`` (None: any number); then it waits. ``cores`` is how many one run may use: one where frames
+    are looked at side by side.
     """
 
-    def __init__(self, model: str | bytes, *, offline: bool = False) -> None:
+    def __init__(
+        self,
+        model: str | bytes,
+        *,
+        cores: int = 1,
+        copies: int | None = None,
+        offline: bool = False,
+    ) -> None:
+        self._cores = min(cores, threads())
+        self._free = Semaphore(copies or _MANY)
         self._content = (
             model if isinstance(model, bytes) else store.path(model, offline=offline).read_bytes()
         )
@@ -40,7 +52,7 @@ class LiteRtModel:
         from ai_edge_litert.interpreter import Interpreter
 
         with _quiet():
-            made = Interpreter(model_content=self._content, num_threads=min(4, threads()))
+            made = Interpreter(model_content=self._content, num_threads=self._cores)
             made.allocate_tensors()
         return made
 
@@ -51,14 +63,15 @@ class LiteRtModel:
 
     def __call__(self, picture: npt.NDArray[np.float32]) -> list[npt.NDArray[Any]]:
         """Run on one (height, width, 3) float picture; the arrays of all outputs, in their order."""
-        try:
-            interpreter = self._idle.get_nowait()
-        except Empty:
-            interpreter = self._interpreter()
-        interpreter.set_tensor(self._input["index"], picture[None])
-        interpreter.invoke()
-        found = [interpreter.get_tensor(output["index"])[0] for output in self._outputs]
-        self._idle.put(interpreter)
+        with self._free:
+            try:
+                interpreter = self._idle.get_nowait()
+            except Empty:
+                interpreter = self._interpreter()
+            interpreter.set_tensor(self._input["index"], picture[None])
+            interpreter.invoke()
+            found = [interpreter.get_tensor(output["index"])[0] for output in self._outputs]
+            self._idle.put(interpreter)
         return found
 
 
@@ -80,7 +93,9 @@ class LiteRtModels:
     def _model(self, size: tuple[int, int]) -> LiteRtModel:
         with self._choosing:
             if size not in self._models:
-                self._models[size] = LiteRtModel(self._make(size))
+                # a copy takes some hundred megabytes; while it runs other threads run other networks
+                copies = min(_COPIES, max(1, threads() // 2))
+                self._models[size] = LiteRtModel(self._make(size), copies=copies)
                 if len(self._models) > self._kept:
                     self._models.popitem(last=False)
             self._models.move_to_end(size)

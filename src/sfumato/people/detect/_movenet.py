@@ -75,7 +75,7 @@ class MoveNet:
 
     name = "movenet"
     device = DEVICE
-    at_once = True
+    at_once = in_tiles = True
     birth = 0.15  # score from which a find alone is somebody new
 
     def __init__(
@@ -100,14 +100,16 @@ class MoveNet:
         """Everybody, the surest first."""
         return self.look(image)[0]
 
-    def look(self, image: Image) -> tuple[list[JointedPerson], Floats]:
-        """Everybody, the surest first; and where heads are, whosever they may be: (n, 3) places in the
+    def look(self, image: Image, *, tiles: bool = True) -> tuple[list[JointedPerson], Floats]:
+        """Everybody, the surest first, without ``tiles`` those who are large enough; and where heads are, whosever they may be: (n, 3) places in the
         picture and how sure they are. Of two who embrace, one may be nobody's but a head."""
         height, width = image.shape[:2]
         found: list[JointedPerson] = []
         cut: list[bool] = []
         heads: list[Floats] = []
-        for tile in whole_and_tiles(image, self._sides, self._tile_side, tiles=self._tiles):
+        for tile in whole_and_tiles(
+            image, self._sides, self._tile_side, tiles=self._tiles and tiles
+        ):
             here, peaks = self._look(tile)
             found += here
             cut += [tile.cuts(person.box, width, height) for person in here]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sfumato import store
 from sfumato.media import Image
-from sfumato.people._text_line import TextLine
+from sfumato.people._text_line import SURE, TextLine
 
 Floats = npt.NDArray[np.float32]
 _MULTIPLE = 32  # the network halves its input five times
@@ -31,9 +31,9 @@ _SMALLEST = 3.0  # pixels of the map: what is lower holds no letter
 _UNSHRINK = 1.5
 # rows of trees and crowds look like faint text, and huge: letters of that size are always clear
 _LARGE, _CLEAR = 0.12, 0.8
-_HIGHEST = (
-    0.9  # of the picture: a floor that is taken for one line would be filled, and all with it
-)
+_UNSURE = SURE - 0.01
+# of the picture's shorter side, and times as long as high: what is higher and shorter is a floor or a wall
+_MOST, _LONG = 0.5, 3.0
 _ENDS = 0.5  # heights by which a line is made longer at both ends: its first and last letters
 
 
@@ -78,10 +78,13 @@ class PpOcr:
             found = lines_of(text_map, self._threshold + _DOUBT)
             small = [line for line in found if line.sides[0] <= _OVERLAP]
             return [TextLine(line.corners * scale, line.score - _DOUBT) for line in small]
+        found = lines_of(text_map, self._threshold)
+        large = [line.sides[0] > _LARGE * high for line in found]
         return [
-            TextLine(line.corners * scale, line.score)
-            for line in lines_of(text_map, self._threshold)
-            if line.sides[0] <= _LARGE * high or line.score >= _CLEAR
+            # a floor is now and then one huge line, on one frame: that needs a second sighting
+            TextLine(line.corners * scale, min(line.score, _UNSURE) if huge else line.score)
+            for line, huge in zip(found, large, strict=True)
+            if not huge or (line.score >= _CLEAR and not _fills(line, wide, high))
         ]
 
     def _in_pieces(self, picture: Image) -> Floats:
@@ -110,6 +113,7 @@ class PpOcr:
                 # several frames are looked at at once, each in a thread of its own
                 options.intra_op_num_threads = 1
                 options.log_severity_level = 3
+                options.enable_cpu_mem_arena = False  # it would keep hundreds of megabytes
                 self._session = onnxruntime.InferenceSession(
                     self._path, options, providers=["CPUExecutionProvider"]
                 )
@@ -141,12 +145,16 @@ def lines_of(text_map: Floats, threshold: float) -> list[TextLine]:
         margin = _UNSHRINK * width * height / (2 * (width + height))
         centre = centre[0] + 0.5, centre[1] + 0.5
         width, height = width + 2 * margin, height + 2 * margin
-        if min(width, height) > _HIGHEST * min(text_map.shape):
-            continue
         ends = 2 * _ENDS * min(width, height)
         size = (width + ends, height) if width >= height else (width, height + ends)
         found.append(TextLine.around(centre, size, angle, score))
     return found
+
+
+def _fills(line: TextLine, width: int, height: int) -> bool:
+    """Whether a line is about as large as the picture and has not the shape of one."""
+    short, long = sorted(line.sides)
+    return short > _MOST * min(width, height) and long < _LONG * short
 
 
 def _mean_inside(text_map: Floats, contour: Any) -> float:

@@ -47,7 +47,9 @@ class SelfieSegmenter:
 
     def _run(self, part: Image) -> Probabilities:
         rows, columns = self._model.input_size
-        picture = cv2.resize(part, (columns, rows), interpolation=cv2.INTER_AREA)
+        # INTER_AREA enlarges to squares, in which the network sees next to nobody
+        how = cv2.INTER_AREA if max(part.shape[:2]) > max(rows, columns) else cv2.INTER_LINEAR
+        picture = cv2.resize(part, (columns, rows), interpolation=how)
         (raw,) = self._model(picture.astype(np.float32) / np.float32(255))
         return np.asarray(raw[..., 0], dtype=np.float32)
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import cv2
 import numpy as np
 
 from sfumato.media import Image
@@ -17,6 +18,7 @@ from sfumato.people._anatomy import body_circle, head_by_face, head_by_joints, h
 from sfumato.people._boxes import Box, hull, iou
 from sfumato.people._person import Joints
 from sfumato.people.detect._protocols import Pose, PoseEstimator
+from sfumato.people.detect._tiles import brightened
 
 _SAME = 0.5  # overlap from which boxes of two networks are one person
 _PART, _SURE_PART = (
@@ -31,6 +33,7 @@ _SMALLEST_POSE = 40  # pixels: joints of smaller people say nothing
 # the 17 joints of COCO among the 33 landmarks of BlazePose
 _COCO = [0, 2, 5, 7, 8, 11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
 _LIKELY_HEAD = 0.15
+_THOROUGH = 900  # pixels of the longer side of a single picture
 SOLID = 0.4  # score from which one network's word is enough
 
 
@@ -161,6 +164,31 @@ def _one_face(a: Box, b: Box) -> bool:
     return iou(a, b) >= 0.2 or max(a.covers(b), b.covers(a)) > 0.7
 
 
+def thorough(look: Look, image: Image) -> list[Sighting]:
+    """Everybody in a single picture, which no other frame helps with: a small one is looked at enlarged
+    too, in tiles."""
+    factor = _THOROUGH / max(image.shape[:2])
+    found = look(image)
+    if factor <= 1:
+        return found
+    size = round(image.shape[1] * factor), round(image.shape[0] * factor)
+    large = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_CUBIC), np.uint8)
+    wider, higher = image.shape[1] / size[0], image.shape[0] / size[1]
+    scale = np.array([wider, higher, 1], np.float32)
+
+    def back(box: Box) -> Box:
+        return replace(
+            box, x0=box.x0 * wider, y0=box.y0 * higher, x1=box.x1 * wider, y1=box.y1 * higher
+        )
+
+    more = [
+        replace(one, box=back(one.box), head=back(one.head), joints=one.joints * scale)
+        for one in look(large)
+    ]
+    missed = [one for one in found if all(iou(one.box, other.box) < _SAME for other in more)]
+    return [*more, *missed]
+
+
 def loose_heads(
     heads: Sequence[tuple[float, float, float]], found: Sequence[Sighting]
 ) -> list[Sighting]:
@@ -235,13 +263,16 @@ class Look:
         self.bare = not self._bodies
         self._birth = {each.name: getattr(each, "birth", 0.0) for each in every}
 
-    def __call__(self, image: Image) -> list[Sighting]:
+    def __call__(self, image: Image, *, tiles: bool = True) -> list[Sighting]:
+        """Everybody; without ``tiles`` small people of a large picture are not asked for."""
+        image = brightened(image)
         jointed: list[tuple[Box, Joints]] = []
         boxes: list[Box] = []
         heads: list[tuple[float, float, float]] = []
         for detector in self._bodies:
+            how = {} if tiles or not getattr(detector, "in_tiles", False) else {"tiles": False}
             if hasattr(detector, "look"):
-                everybody, peaks = detector.look(image)
+                everybody, peaks = detector.look(image, **how)
                 heads += [
                     (float(x), float(y), float(sure))
                     for x, y, sure in peaks
@@ -251,7 +282,7 @@ class Look:
                     joints = np.concatenate([person.joints, person.confidence[:, None]], axis=1)
                     jointed.append((person.box, joints.astype(np.float32)))
             else:
-                boxes += [_named(box, detector) for box in detector.detect(image)]
+                boxes += [_named(box, detector) for box in detector.detect(image, **how)]
         faces = [_named(box, each) for each in self._faces for box in each.detect(image)]
         found = sightings(jointed, boxes, faces, self._birth)
         if self._poses is not None:

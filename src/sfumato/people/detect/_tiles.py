@@ -21,6 +21,8 @@ from sfumato.people.detect._square_views import square_views
 _MULTIPLE = 32  # the networks halve their input five times
 _ENLARGED = 1.0
 _DETAIL_KEPT = 0.75  # a whole picture reduced to this or less is looked at in tiles as well
+# per cent of the values, and grey levels: of a dark picture, of a lit one, of its noise
+_BRIGHTEST, _DARK, _LIT, _MOST_NOISE, _MOST_GAIN = 99, 120, 220.0, 6.0, 2.5
 _NEAR = 0.02  # of a tile's side: a box that ends this near to an inner edge was cut by it
 _SAME = 0.5  # boxes of one person in two tiles overlap by this much of their union
 _PART = 0.6  # a cut box that lies inside another by this much is a part of it
@@ -75,12 +77,28 @@ def whole_and_tiles(
     how = cv2.INTER_AREA if factor < 1 else cv2.INTER_LINEAR
     whole = cv2.resize(image, (wide, high), interpolation=how).astype(np.float32)
     yield Tile(whole, 0.0, 0.0, width / wide, height / high, True)
-    if factor > _DETAIL_KEPT:
+    if not tiles or factor > _DETAIL_KEPT:
         return
-    for view in list(square_views(width, height, tiles=tiles))[1:]:
+    for view in list(square_views(width, height, tiles=True))[1:]:
         side = min(tile_side, _multiple(view.side))
         pixels = view.picture(image, side, 0.0, 255.0)
         yield Tile(pixels, view.x, view.y, view.side / side, view.side / side, False)
+
+
+def brightened(image: Image) -> Image:
+    """A dark picture as bright as the networks are used to, unless its noise would be as bright; any
+    other one as it is."""
+    brightest = float(np.percentile(image[::4, ::4], _BRIGHTEST))
+    if brightest >= _DARK:
+        return image
+    noise = float(cv2.absdiff(image, cv2.medianBlur(image, 3)).mean())
+    gain = min(_MOST_GAIN, _LIT / max(brightest, 1.0), _MOST_NOISE / max(noise, 1e-6))
+    return np.asarray(cv2.convertScaleAbs(image, alpha=gain), np.uint8) if gain > 1 else image
+
+
+def loses_detail(image: Image, longest: int = 512) -> bool:
+    """Whether a picture reduced to ``longest`` pixels loses so much that it is looked at in tiles too."""
+    return bool(longest <= _DETAIL_KEPT * max(image.shape[:2]))
 
 
 def _multiple(length: float) -> int:

@@ -1,4 +1,4 @@
-"""Looking at several frames at once, their order kept."""
+"""Work on several frames at once, their order kept."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import TypeVar
 
 from sfumato.media import Frame
 
-Mark = TypeVar("Mark")
-Seen = TypeVar("Seen")
+Item = TypeVar("Item")
+Done = TypeVar("Done")
 
 
-def looked_at(
-    frames: Iterable[tuple[Frame, Mark]], look: Callable[[Frame, Mark], Seen], workers: int
-) -> Iterator[tuple[Frame, Seen]]:
-    """Every frame with what ``look`` made of it and its mark, by up to ``workers`` threads.
+def in_parallel(
+    items: Iterable[Item], work: Callable[[Item], Done], workers: int
+) -> Iterator[tuple[Item, Done]]:
+    """Every item with what ``work`` made of it, by up to ``workers`` threads.
 
-    As many frames as there are workers are taken before the first is given back.
+    As many items as there are workers are taken before the first is given back.
     """
     if workers < 2:
-        for frame, mark in frames:
-            yield frame, look(frame, mark)
+        for item in items:
+            yield item, work(item)
         return
-    waiting: deque[tuple[Frame, Future[Seen]]] = deque()
-    with ThreadPoolExecutor(workers, thread_name_prefix="sfumato-look") as pool:
-        for frame, mark in frames:
-            waiting.append((frame, pool.submit(look, frame, mark)))
+    waiting: deque[tuple[Item, Future[Done]]] = deque()
+    with ThreadPoolExecutor(workers, thread_name_prefix="sfumato-work") as pool:
+        for item in items:
+            waiting.append((item, pool.submit(work, item)))
             if len(waiting) > workers:
-                first, seen = waiting.popleft()
-                yield first, seen.result()
+                first, done = waiting.popleft()
+                yield first, done.result()
         while waiting:
-            first, seen = waiting.popleft()
-            yield first, seen.result()
+            first, done = waiting.popleft()
+            yield first, done.result()
 
 
 def with_last(frames: Iterable[Frame], ask: bool) -> Iterator[tuple[Frame, bool]]:

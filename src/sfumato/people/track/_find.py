@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from enum import Enum
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +15,10 @@ from sfumato.media import Frame
 from sfumato.people._person import People
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._search import searchers
-from sfumato.people.detect._sightings import Look, Sighting
-from sfumato.people.track._batches import looked_at, with_last
-from sfumato.people.track._motion import moved, thumbnail
+from sfumato.people.detect._sightings import Look, Sighting, thorough
+from sfumato.people.detect._tiles import brightened, loses_detail
+from sfumato.people.track._batches import in_parallel, with_last
+from sfumato.people.track._motion import bounds, due, thumbnail
 from sfumato.people.track._person_masks import Segment, masked
 from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 from sfumato.people.track._tracks import PersonTracker
@@ -23,6 +26,12 @@ from sfumato.people.track._tracks import PersonTracker
 LOOKAHEAD = 24
 HOLD = 30
 EVERY = 4
+
+
+class LookFor(Enum):
+    """Who is looked for on a frame."""
+
+    NONE, LARGE, ALL, THOROUGH = range(4)
 
 
 class PeopleStream(Iterator[tuple[Frame, People]]):
@@ -42,15 +51,16 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         lookahead: int,
         hold: int,
     ) -> None:
-        if every < 1 or hold < 0 or lookahead < every:
+        if every < 1 or hold < 0 or lookahead < (most := bounds(every)[1]):
             raise SfumatoError(
-                f"Expected every >= 1, hold >= 0 and a lookahead of at least every, got every "
-                f"{every}, hold {hold}, lookahead {lookahead}: a skipped frame needs the next look."
+                f"Expected every >= 1, hold >= 0 and a lookahead of at least {bounds(max(every, 1))[1]}, "
+                f"got every {every}, hold {hold}, lookahead {lookahead}: a skipped frame needs the next "
+                "look."
             )
         self._look, self._every, self._segment = look, every, segment
         self._workers = threads() if look.at_once else 1
         self.lookahead = held_back(lookahead, every, self._workers)
-        name = look.name if every == 1 else f"{look.name} every {every} frames"
+        name = look.name if every == 1 else f"{look.name} every {(every + 1) // 2} to {most} frames"
         self.status = DetectorStatus(name, look.device)
         self._tracker = PersonTracker(self.status, lookahead, hold, policy, every)
         self._answers = self._run(frames)
@@ -66,46 +76,65 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         return next(self._answers)
 
     def _run(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, People]]:
+        found = self._found(frames)
+        if self._segment is None:
+            yield from found
+            return
+        with closing(found):
+            for (frame, _), people in in_parallel(found, self._masked, self._workers):
+                yield frame, people
+
+    def _found(self, frames: Iterable[Frame]) -> Generator[tuple[Frame, People], None, None]:
+        """Everybody without masks."""
         waiting: deque[Frame] = deque()
-        for frame, found in looked_at(self._turns(frames), self._sightings, self._workers):
+        for (frame, turn), found in in_parallel(
+            self._turns(frames), self._sightings, self._workers
+        ):
             waiting.append(frame)
-            self._tracker.push(frame.image, found)
+            self._tracker.push(frame.image, found, at_all=turn is not LookFor.LARGE)
             for people in self._tracker.answers():
-                yield self._masked(waiting.popleft(), people)
+                yield waiting.popleft(), people
         for people in self._tracker.answers(finished=True):
-            yield self._masked(waiting.popleft(), people)
+            yield waiting.popleft(), people
         self._tracker.review.close()
+        del self._look  # networks take memory that whoever comes next may need
 
-    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, bool]]:
+    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, LookFor]]:
         """Every frame, and whether it is one to look at: the last one always is, for nothing after it
-        could lead back to it, and twice as many are where the picture moves much."""
-        looked, seen = -self._every, None
+        could lead back to it. In a large picture every second look is for large people alone, who move
+        by more pixels than small ones."""
+        looked, seen, large = 0, None, False
         for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
-            since = index - looked
-            turn = last or since >= self._every
-            if not turn and 2 * since >= self._every:
-                turn = moved(seen, thumbnail(frame.image))
-            if turn:
-                looked = index
-                seen = thumbnail(frame.image) if self._every > 1 else None
-            yield frame, turn
+            now = thumbnail(frame.image)
+            turn = last or due(seen, now, index - looked, self._every)
+            if not turn:
+                yield frame, LookFor.NONE
+                continue
+            alternate = self._every > 1 and not last and loses_detail(frame.image)
+            everybody = LookFor.THOROUGH if last and not index else LookFor.ALL
+            yield frame, LookFor.LARGE if large and alternate else everybody
+            looked, seen, large = index, now, not large
 
-    def _sightings(self, frame: Frame, turn: bool) -> list[Sighting] | None:
-        return self._look(frame.image) if turn else None
+    def _sightings(self, turn: tuple[Frame, LookFor]) -> list[Sighting] | None:
+        frame, whom = turn
+        if whom is LookFor.THOROUGH:
+            return thorough(self._look, frame.image)
+        return None if whom is LookFor.NONE else self._look(frame.image, tiles=whom is LookFor.ALL)
 
-    def _masked(self, frame: Frame, people: People) -> tuple[Frame, People]:
+    def _masked(self, found: tuple[Frame, People]) -> People:
+        frame, people = found
         segment = self._segment
         if segment is None:
-            return frame, people
-        image = np.ascontiguousarray(frame.image)
+            return people
+        image = np.ascontiguousarray(brightened(frame.image))
         whole = [masked(person, image, segment) for person in people]
-        return frame, People(whole, people.number, people.blank)
+        return People(whole, people.number, people.blank)
 
 
 def held_back(lookahead: int, every: int, workers: int) -> int:
-    """Frames that a stream keeps: to follow people, for the looks that are under way, and one more if
-    the last frame must be known as such."""
-    return lookahead + (every > 1) + (workers if workers > 1 else 0)
+    """Frames that a stream keeps: to follow people, for the looks and masks that are under way, and one
+    more if the last frame must be known as such."""
+    return lookahead + (every > 1) + (2 * workers if workers > 1 else 0)
 
 
 def find(

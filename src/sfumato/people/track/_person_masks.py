@@ -22,7 +22,7 @@ _LIMIT = 0.04  # of a box's sides beyond it that a mask may reach: hands, hair
 _THRESHOLD = 0.4
 _MARGIN = 0.008  # of the box's longer side by which a mask is widened
 # A mask that fills less of its box is not believed: of somebody whose trunk has joints, of anybody else.
-_FILLED, _FILLED_UNSURE = 0.3, 0.6
+_FILLED, _FILLED_UNSURE = 0.3, 0.5
 _AT_EDGE, _BEYOND = 0.02, 0.5  # of the picture's sides, of the box's
 _FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules
@@ -62,6 +62,21 @@ def _least_filled(person: Person) -> float:
     return _FILLED_UNSURE
 
 
+def _network_mask(
+    image: Image, around: Box, segment: Segment, rows: slice, columns: slice
+) -> npt.NDArray[np.uint8]:
+    """What the network masks in a window: it is shown the square around it, for it misses most of those
+    who are squeezed into one."""
+    wider, higher = max(0.0, around.height - around.width), max(0.0, around.width - around.height)
+    top, left = around.grow(wider / 2, higher / 2).pixels(image.shape[1], image.shape[0])
+    likely = segment(np.ascontiguousarray(image[top, left]))
+    inside = likely[
+        rows.start - top.start : rows.stop - top.start,
+        columns.start - left.start : columns.stop - left.start,
+    ]
+    return (inside > _THRESHOLD).astype(np.uint8)
+
+
 def masked(person: Person, image: Image, segment: Segment) -> Person:
     """The same person with a mask: network and geometry united, all of the box's ellipse where the
     network sees next to nothing."""
@@ -80,7 +95,7 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
     origin = float(columns.start), float(rows.start)
     drawn = np.zeros(shape, np.uint8)
     if max(person.box.width, person.box.height) >= _SMALLEST:
-        drawn |= (segment(image[rows, columns]) > _THRESHOLD).astype(np.uint8)
+        drawn |= _network_mask(image, around, segment, rows, columns)
         limit = person.box.grow(_LIMIT * person.box.width, _LIMIT * person.box.height)
         allowed = np.zeros(shape, np.uint8)
         inner = limit.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])

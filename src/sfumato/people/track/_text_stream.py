@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -13,16 +14,25 @@ from sfumato.media import Frame
 from sfumato.people._text_line import SURE, TextLine, paint, with_pages
 from sfumato.people.detect._litert import threads
 from sfumato.people.detect._protocols import TextDetector
-from sfumato.people.track._batches import looked_at, with_last
+from sfumato.people.track._batches import in_parallel, with_last
 from sfumato.people.track._carry import RecentFrames
 from sfumato.people.track._status import DetectorStatus, Review
 
 # looks for which a line that is not found any more stays covered, and before it was first found
 _HELD, _BACK = 3, 2
+_REST = 2  # times as many frames lie between two looks where none of the last ones found text
 _WHOLE = 0.9  # part of a line that must be found for it not to be held
 _AS_LARGE = 0.7
 _MARGIN = 0.15  # of a line's height, where its place is not seen but worked out
 _LETTERS = 0.1  # of the picture's height: what is higher is a page
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A frame's turn to be looked at: its number, 0 for a thorough look, and whether it showed text."""
+
+    number: int
+    text: Future[bool] = field(default_factory=Future)
 
 
 @dataclass
@@ -46,10 +56,10 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         self._detector, self._every = detector, every
         self._workers = threads() if getattr(detector, "at_once", False) else 1
         self.lookahead = text_lookahead(every, self._workers)
-        name = detector.name if every == 1 else f"{detector.name} every {every} frames"
-        self.status = DetectorStatus(name, detector.device)
+        often = "" if every == 1 else f" every {every} to {_rest(every)} frames"
+        self.status = DetectorStatus(detector.name + often, detector.device)
         self.review = Review()  # nobody is asked to look at text frame by frame
-        self._recent = RecentFrames(self.lookahead + every + 1)
+        self._recent = RecentFrames(self.lookahead + _rest(every) + 1)
         self._letters = 0.0  # the greatest height that is taken for that of letters
         self._answers = self._run(frames)
 
@@ -62,8 +72,8 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
     def _run(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, tuple[TextLine, ...]]]:
         waiting: deque[Frame] = deque()
         looks: deque[_Look] = deque()  # the first one is the last look whose frame was given back
-        for index, (frame, found) in enumerate(
-            looked_at(self._turns(frames), self._look, self._workers)
+        for index, ((frame, _), found) in enumerate(
+            in_parallel(self._turns(frames), self._look, self._workers)
         ):
             self._recent.add(index, frame.image)
             self._letters = _LETTERS * frame.image.shape[0]
@@ -84,20 +94,40 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             yield from self._give(looks, waiting)
         if looks and waiting:
             yield waiting.popleft(), tuple(self._settled(looks))
+        del self._detector  # its network takes memory that whoever comes next may need
 
-    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, int | None]]:
-        """The number of the look at each frame, None where there is none; 0 is a thorough one."""
+    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, _Turn | None]]:
+        """Every frame, with a turn if it is one to look at: half as many are once several looks in a
+        row found no text."""
+        looked, empty, number = 0, 0, 0
+        turn = _Turn(0)
         for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
-            look, between = divmod(index, self._every)
-            yield frame, 0 if last else None if between else look
+            since = index - looked
+            if index and since == self._every:
+                # waits for the last look, so that which frames are looked at never depends on threads
+                empty = 0 if turn.text.result() else empty + 1
+            wait = self._every if empty <= _HELD else _rest(self._every)
+            if last or not index or since >= wait:
+                looked, turn = index, _Turn(0 if last else number)
+                number += 1
+                yield frame, turn
+            else:
+                yield frame, None
 
-    def _look(self, frame: Frame, turn: int | None) -> list[TextLine] | None:
+    def _look(self, at: tuple[Frame, _Turn | None]) -> list[TextLine] | None:
+        frame, turn = at
         if turn is None:
             return None
-        detect_in_turn = getattr(self._detector, "detect_in_turn", None)
-        if turn and detect_in_turn is not None:
-            return with_pages(detect_in_turn(frame.image, turn))
-        return with_pages(self._detector.detect(frame.image))
+        lines: list[TextLine] | None = None
+        try:
+            detect_in_turn = getattr(self._detector, "detect_in_turn", None)
+            if turn.number and detect_in_turn is not None:
+                lines = with_pages(detect_in_turn(frame.image, turn.number))
+            else:
+                lines = with_pages(self._detector.detect(frame.image))
+        finally:
+            turn.text.set_result(lines is None or len(lines) > 0)
+        return lines
 
     def _agree(self, before: _Look, now: _Look) -> None:
         """Faint lines that both looks found become sure: of looks that take turns, every second one sees
@@ -186,9 +216,14 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         return line.moved(box.x0 - first.x0, box.y0 - first.y0)
 
 
+def _rest(every: int) -> int:
+    """Frames between two looks where none of the last ones found text."""
+    return _REST * every if every > 1 else 1
+
+
 def text_lookahead(every: int, workers: int) -> int:
     """Frames that a stream of text keeps back."""
-    return (_BACK + 2) * every + (every > 1) + (workers if workers > 1 else 0)
+    return (_BACK + 2) * _rest(every) + (every > 1) + (workers if workers > 1 else 0)
 
 
 def find_text(frames: Iterable[Frame], detector: TextDetector, *, every: int) -> TextStream:

@@ -29,6 +29,7 @@ from sfumato.people._boxes import Box, hull, iou
 from sfumato.people._person import BRIDGED, HELD, People, Person
 from sfumato.people.detect._sightings import Sighting
 from sfumato.people.track._carry import RecentFrames
+from sfumato.people.track._person_masks import beyond_edges
 from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 
 _DRIFT = 0.015  # of a held or bridged box's sides that it grows each frame, on every side
@@ -42,6 +43,7 @@ _WORTH = 12  # frames of holding that a sighting is worth at most
 _MOST_FOR_BOXES = 8  # frames for which a box of one network without joints is held
 _STEADY, _REACH = 0.95, 8
 _ELSEWHERE, _FAR = 0.4, 2.0  # sizes by which a head may be off its path before both places count
+_ANYWHERE = 0.7  # of a box: a head that large is not known to be in any part of it
 _GONE = 0.2  # of a box that has to be inside the picture
 
 
@@ -116,13 +118,14 @@ class PersonTracker:
     def __post_init__(self) -> None:
         self._pictures = RecentFrames(self.hold + self.lookahead + 2)
 
-    def push(self, image: Image, found: Sequence[Sighting] | None) -> None:
-        """The next frame and what a look found on it, or None when nobody looked."""
+    def push(self, image: Image, found: Sequence[Sighting] | None, *, at_all: bool = True) -> None:
+        """The next frame and what a look found on it, or None when nobody looked. Unless it looked for
+        everybody ``at_all``, it says nothing about those it did not find."""
         looked = found is not None
         self._newest += 1
         self._shape = image.shape[0], image.shape[1]
         self._pictures.add(self._newest, image)
-        self._looked.append(looked)
+        self._looked.append(looked and at_all)
         self.status.frames += 1
         self.status.looked_at += looked
         self.status.empty += looked and not found
@@ -130,7 +133,8 @@ class PersonTracker:
         while len(self._faint) > self.lookahead:
             self._faint.popleft()
         if found is not None:
-            self._looks.append(self._newest)
+            if at_all:
+                self._looks.append(self._newest)
             self._associate(list(found))
 
     def answers(self, finished: bool = False) -> Iterator[People]:
@@ -222,6 +226,9 @@ class PersonTracker:
                 return None
             evidence, place = HELD, held
         head = _steady_head(track, index, place.head)
+        if head.area > _ANYWHERE * place.box.area:
+            # anywhere in a box that ends at an edge, so also in its corner
+            head = beyond_edges(head, self._shape[1], self._shape[0])
         return Person(track.number, place.box, place.joints, head, evidence, self._shape)
 
     def _held(self, track: _Track, index: int) -> Sighting | None:
@@ -231,7 +238,7 @@ class PersonTracker:
         alone = track.count == 1 and not track.believed
         if alone and not whom.body:
             return None
-        blind = self.every - 1 + (0 if alone else _BLIND)
+        blind = self._to_next_look(near, index) + (0 if alone else _BLIND)
         most = self.hold if index > near else self.lookahead
         if len(whom.sources) == 1 and not whom.joints[:, 2].any():
             most = min(most, _MOST_FOR_BOXES)  # a doorway looks alike for ever
@@ -250,6 +257,11 @@ class PersonTracker:
         if inside.area < _GONE * box.area:
             return None
         return _moved(whom, box, _drift(away))
+
+    def _to_next_look(self, near: int, index: int) -> int:
+        """Frames between ``near`` and the next look, on the side where ``index`` lies."""
+        gaps = [look - near if index > near else near - look for look in self._looks]
+        return min((gap for gap in gaps if gap > 0), default=self.every) - 1
 
     def _looked_again(self, near: int, index: int) -> bool:
         """Whether somebody looked after frame ``near``, up to ``index``, in either direction of time."""

@@ -20,6 +20,7 @@ from sfumato.protect.hide._region import Filter, Place
 # Ilic et al. 2022 and the Video-DPRP paper: what their tables call face blurring.
 PUBLISHED_KERNEL, PUBLISHED_SIGMA = 21, 10.0
 BLUR_SIZE = 12  # a place is blurred at this size: strong blur needs no more
+_RIM_REACH = 6  # pixels: a rim that goes on farther is drawn reduced
 RIM = 0.12  # of a place's shorter side: how far a blur goes on beyond it, ever fainter
 
 
@@ -44,10 +45,22 @@ def _blend_edges(
     top, left = min(reach, rows.start), min(reach, columns.start)
     bottom, right = min(reach, height - rows.stop), min(reach, width - columns.stop)
     part = image[rows.start - top : rows.stop + bottom, columns.start - left : columns.stop + right]
-    inside = np.pad(mask, ((top, bottom), (left, right))).astype(np.float32)
-    wide = cv2.dilate(inside, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (reach | 1, reach | 1)))
-    soft = np.maximum(cv2.GaussianBlur(wide, (0, 0), reach / 3), inside)[..., None]
-    part[:] = np.rint(covered(part) * soft + part * (1 - soft)).astype(np.uint8)
+    inside = np.pad(mask, ((top, bottom), (left, right))).astype(np.uint8)
+    soft = np.maximum(_rim(inside * np.uint8(255), reach), inside * np.uint8(255))[..., None]
+    blended = covered(part) * soft.astype(np.uint16) + part * (255 - soft).astype(np.uint16)
+    part[:] = (blended + 127) // 255
+
+
+def _rim(inside: Image, reach: int) -> Image:
+    """What lies around a mask, ever fainter; a large one is drawn small, for it has no detail."""
+    height, width = inside.shape
+    shrink = max(1.0, reach / _RIM_REACH)
+    size = max(1, round(width / shrink)), max(1, round(height / shrink))
+    small = cv2.resize(inside, size, interpolation=cv2.INTER_AREA) if shrink > 1 else inside
+    near = round(reach / shrink) | 1
+    wide = cv2.dilate(small, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (near, near)))
+    soft = cv2.GaussianBlur(wide, (0, 0), reach / shrink / 3)
+    return np.asarray(cv2.resize(soft, (width, height)) if shrink > 1 else soft, np.uint8)
 
 
 class Blur(Hiding):

@@ -20,8 +20,9 @@ from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
 from sfumato.protect._setting_kinds import OnMissName, OutputCheck
 from sfumato.protect.hide._by_hand import Boxes, ByHand, CoveredBox, Moment, Tracks
-from sfumato.protect.hide._detection_log import DetectionLog, Faces
+from sfumato.protect.hide._detection_log import DetectionLog
 from sfumato.protect.hide._open_on_purpose import not_on_purpose, text_inside
+from sfumato.protect.hide._output_check import Check, what_is_left
 from sfumato.protect.hide._region import (
     MOST_EVERY,
     Filter,
@@ -31,9 +32,9 @@ from sfumato.protect.hide._region import (
     face_detector,
     heads_place,
 )
-from sfumato.protect.hide._residual_faces import credible, faces_left, is_one_of
-from sfumato.protect.hide._residual_people import heads_left, people_left
-from sfumato.protect.hide._residual_text import TEXT_CHECK_EVERY, text_left
+from sfumato.protect.hide._residual_faces import credible, is_one_of, open_faces
+from sfumato.protect.hide._residual_people import open_heads, open_people
+from sfumato.protect.hide._residual_text import TEXT_CHECK_EVERY, open_text
 from sfumato.settings import FileName, Named, Seed
 
 BLANK = np.uint8(128)
@@ -42,6 +43,7 @@ BLANK = np.uint8(128)
 CHECK_DETECTOR = "blazeface-short"
 BODY_CHECK_DETECTOR, BODY_CHECK_EVERY = "nanodet", 6
 _CHECKS, _MARGIN, _COVERED = 2, 1.3, 0.3
+_ONE_PLACE = 0.1  # of the union of two places that they share
 _AHEAD = 4
 
 
@@ -103,7 +105,7 @@ class Hiding(Method):
         self.watchers = self.region.watchers
         self.check = check or None
         self.detection_log = DetectionLog()
-        self._body_check: tuple[tuple[str, str], ...] = ()
+        self._body_checked_by: tuple[tuple[str, str], ...] = ()
         self._left: dict[int, list[people.Box]] = {}
         self._left_text: dict[int, list[people.TextLine]] = {}
         self._known = False
@@ -128,17 +130,21 @@ class Hiding(Method):
             return self.region.detectors_used
         check = self._check_detector
         faces = (f"{check.name} at the output", check.device)
-        return (*self.region.detectors_used, faces, *self._body_check)
+        return (*self.region.detectors_used, faces, *self._body_checked_by)
 
     @cached_property
     def _check_detector(self) -> people.FaceDetector:
         return face_detector(self.check)
 
+    @cached_property
+    def _text_detector(self) -> people.TextDetector:
+        return people.text_detector()
+
     def promise(self, shape: Shape) -> Promise:
         return NoGuarantee(
             mechanism=self.name,
             reason=(
-                f"Only {_describe(self.region)} were changed, and nothing bounds what is still to be "
+                f"Only {_describe(self.region)} were changed, and nothing bounds what can still be "
                 "recognised in them or around them."
             ),
             assumptions=()
@@ -180,7 +186,7 @@ class Hiding(Method):
                     shown = np.full_like(frame.image, BLANK)
                 else:
                     again = () if place.as_it_is else self._left.get(number, ())
-                    filled = [box.scale(_MARGIN) for box in again]
+                    filled = list(again)
                     _fill(shown, filled)
                     if second is not None and not place.as_it_is:
                         _fill_residual_faces(shown, frame.image, place, second, filled)
@@ -191,10 +197,6 @@ class Hiding(Method):
         """Around text that the check found, every frame is looked at."""
         left = self._left_text.get(number, [])
         return [*left, *self._text_detector.detect(frame.image)] if left else []
-
-    @cached_property
-    def _text_detector(self) -> people.TextDetector:
-        return people.text_detector()
 
     def reuse_detections(self, log: DetectionLog) -> None:
         """Cover what another method found in the same recording, instead of searching it again.
@@ -250,78 +252,62 @@ class Hiding(Method):
 
     def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
         """Search the output for faces and people with other detectors, and for text once more."""
+        checks: dict[str, Check] = {}
         if self._checked:
-            self._check_people(source, made, tolerant)
+            first = self.region.detector if self.region.kind == "faces" else None
+            checks["face"] = open_faces(first, self.check)
+            if self._checks_bodies:
+                checks["person"] = self._body_check()
         if self._checks_text:
-            self._check_text(source, made, tolerant)
-
-    def _check_text(self, source: Path, made: Path, tolerant: bool) -> None:
-        left = list(text_left(source, made, detector=self._text_detector, tolerant=tolerant))
+            checks["text"] = open_text(self._text_detector)
+        if not checks:
+            return
+        known = self.detection_log.faces() if self._checked else ()
+        found = what_is_left(source, made, list(checks.values()), known, tolerant=tolerant)
+        left = dict(zip(checks, found, strict=True))
+        faces, bodies, text = (left.get(what, []) for what in ("face", "person", "text"))
         if self.region.by_hand:
-            left = text_inside(self.detection_log.open_places(), left)
-        if not left:
+            open_places = self.detection_log.open_places
+            faces, bodies = not_on_purpose(open_places(), faces, bodies)
+            text = text_inside(open_places(), text)
+        if not faces and not bodies and not text:
             return
         self._known = True
-        for number, lines in left:
+        for places, reach, margin in ((faces, 1, _MARGIN), (bodies, BODY_CHECK_EVERY, 1.0)):
+            for number, boxes in places:
+                larger = [box.scale(margin) for box in boxes]
+                for near in range(number - reach, number + reach + 1):
+                    self._left.setdefault(near, []).extend(larger)
+        for number, lines in text:
             for near in range(number - TEXT_CHECK_EVERY, number + TEXT_CHECK_EVERY + 1):
                 self._left_text.setdefault(near, []).extend(lines)
-        raise StillVisibleError(
-            f"Expected no text of the original to be left, but on frame {left[0][0]} some still reads "
-            "as it did: cover it by hand (--cover), or leave text open on purpose (--keep-text). "
-            "Nothing was released."
-        )
-
-    def _check_people(self, source: Path, made: Path, tolerant: bool) -> None:
-        first = self.region.detector if self.region.kind == "faces" else None
-        left = list(
-            faces_left(
-                source,
-                made,
-                first=first,
-                second=self.check,
-                tolerant=tolerant,
-                near=self.detection_log.faces(),
+        if not faces and not bodies:
+            raise StillVisibleError(
+                f"Expected no text of the original to be left, but on frame {text[0][0]} some still "
+                "reads as it did: cover it by hand (--cover), or leave text open on purpose "
+                "(--keep-text). Nothing was released."
             )
-        )
-        bodies = list(self._bodies_left(source, made, tolerant))
-        if self.region.by_hand:
-            left, bodies = not_on_purpose(self.detection_log.open_places(), left, bodies)
-        if not left and not bodies:
-            return
-        self._known = True
-        for found, reach in ((left, 1), (bodies, BODY_CHECK_EVERY)):
-            for number, boxes in found:
-                for near in range(number - reach, number + reach + 1):
-                    self._left.setdefault(near, []).extend(boxes)
-        what, first_frame = ("face", left[0][0]) if left else ("person", bodies[0][0])
-        name = getattr(self.check, "name", self.check) if left else BODY_CHECK_DETECTOR
+        what, first_frame = ("face", faces[0][0]) if faces else ("person", bodies[0][0])
+        name = getattr(self.check, "name", self.check) if faces else BODY_CHECK_DETECTOR
         raise StillVisibleError(
             f"Expected no {what} of the original to be left, but on frame {first_frame} the detector "
             f"{name} still finds one: unite more detectors (--detector a+b), hide more strongly, or "
             "correct the boxes and import them. Nothing was released."
         )
 
-    def _bodies_left(
-        self, source: Path, made: Path, tolerant: bool
-    ) -> Iterator[tuple[int, list[people.Box]]]:
-        """Whole people who are open, or of whom no head was covered, if the bundled detectors searched."""
+    @property
+    def _checks_bodies(self) -> bool:
+        """Whether whole people are looked for too: if the bundled detectors searched."""
         named = self.region.detector is None or isinstance(self.region.detector, str)
-        if not named or not isinstance(self.check, str) or self.region.import_boxes is not None:
-            return
-        detector, every = people.person_detector(BODY_CHECK_DETECTOR), BODY_CHECK_EVERY
-        self._body_check = ((f"{detector.name} at the output", detector.device),)
-        if self.region.kind == "people":
-            yield from people_left(source, made, second=detector, every=every, tolerant=tolerant)
-        else:
-            heads = self._with_filled(self.detection_log.faces())
-            yield from heads_left(
-                source, made, second=detector, every=every, covered=heads, tolerant=tolerant
-            )
+        return named and isinstance(self.check, str) and self.region.import_boxes is None
 
-    def _with_filled(self, faces: Iterable[Faces]) -> Iterator[Faces]:
-        """The heads of every frame, with the places that a former check has added."""
-        for number, known in enumerate(faces):
-            yield None if known is None else (*known, *self._left.get(number, ()))
+    def _body_check(self) -> Check:
+        """Whole people who are open, or of whom no head was covered."""
+        detector = people.person_detector(BODY_CHECK_DETECTOR)
+        self._body_checked_by = ((f"{detector.name} at the output", detector.device),)
+        if self.region.kind == "people":
+            return open_people(detector, BODY_CHECK_EVERY)
+        return open_heads(detector, BODY_CHECK_EVERY, lambda number: self._left.get(number, ()))
 
 
 def _fill_residual_faces(
@@ -372,7 +358,8 @@ def _part(mask: people.Mask, box: people.Box) -> float:
 
 
 def _fill(image: Image, boxes: Iterable[people.Box]) -> None:
-    """One colour a place; places that overlap become one, for two colours in one are a detail."""
+    """One colour a place; places that are much the same become one, for two colours in one are a detail.
+    People side by side stay apart: around both lies the floor between them."""
     height, width = image.shape[:2]
     for box in _joined([box.clip(width, height) for box in boxes]):
         rows, columns = box.pixels(width, height)
@@ -383,7 +370,7 @@ def _fill(image: Image, boxes: Iterable[people.Box]) -> None:
 
 
 def _joined(boxes: list[people.Box]) -> list[people.Box]:
-    while len(fewer := people.unite(boxes, threshold=1e-9)) < len(boxes):
+    while len(fewer := people.unite(boxes, threshold=_ONE_PLACE)) < len(boxes):
         boxes = fewer
     return boxes
 

@@ -7,9 +7,9 @@ them come from there. A frame that cannot be answered for is *blank* and is not 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import tee
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -164,7 +164,7 @@ class Region:
         text = people.text_lookahead(TEXT_EVERY, people.threads()) if self.covers_text else 0
         if self.import_boxes is not None or self.kind in ("mask", "text"):
             return text
-        return text + people.held_back(people.LOOKAHEAD, self.every or 1, people.threads())
+        return max(text, people.held_back(people.LOOKAHEAD, self.every or 1, people.threads()))
 
     @property
     def uses_side_files(self) -> bool:
@@ -213,12 +213,8 @@ class Region:
         """Every frame with the pixels to work on, ``lookahead`` frames later."""
         self.streams = []
         decided = self.by_hand.begin()
-        written = deque[tuple[people.TextLine, ...]]()
-        if self.covers_text:
-            frames = self._with_text(frames, written)
-        for frame, found in self._stream(frames):
+        for (frame, found), text in self._with_text(frames):
             inside = decided.works_on(frame)
-            text = written.popleft() if written else ()
             covered, left = decided.split(found, inside)
             place = self._place(covered, inside, *frame.image.shape[:2])
             place = replace(
@@ -235,14 +231,18 @@ class Region:
         decided.finish()
 
     def _with_text(
-        self, frames: Iterable[Frame], written: deque[tuple[people.TextLine, ...]]
-    ) -> Iterator[Frame]:
-        """The same frames; the text of each goes into ``written``, in their order."""
-        stream = people.find_text(frames, people.text_detector(), every=TEXT_EVERY)
-        self.streams.append(stream)
-        for frame, lines in stream:
-            written.append(lines)
-            yield frame
+        self, frames: Iterable[Frame]
+    ) -> Iterator[tuple[tuple[Frame, people.People], tuple[people.TextLine, ...]]]:
+        """Every frame with its people, and its text; both searches hold back the same frames."""
+        if not self.covers_text:
+            yield from ((found, ()) for found in self._stream(frames))
+            return
+        frames, again = tee(frames)
+        everybody = self._stream(frames)
+        text = people.find_text(again, people.text_detector(), every=TEXT_EVERY)
+        self.streams.append(text)
+        for found, (_, lines) in zip(everybody, text, strict=True):
+            yield found, lines
 
     def _place(self, found: people.People, inside: bool, height: int, width: int) -> Place:
         if self.kind == "faces":

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from itertools import chain, repeat
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sfumato import people
-from sfumato.media import IMAGE_SUFFIXES, Image, ahead, open_video, read_image
-from sfumato.progress import track
+from sfumato.media import Image
+from sfumato.protect.hide._output_check import Check, Faces, what_is_left
 from sfumato.protect.hide._region import face_detector
 
 _SAME_PLACE, _PART = 0.3, 0.5
 _MUCH, _INSIDE, _GIANT = 5.0, 0.9, 0.6
 _CORE, _CODEC_NOISE = 0.8, 4.0
-Faces = tuple[people.Box, ...] | None
 
 
 def faces_left(
@@ -38,36 +36,30 @@ def faces_left(
     left that was found before; any other detector looks at the whole frame. That look is easily
     alarmed, and after an alarm the whole frame is looked at.
     """
-    # the thread that decodes has ended when this does, whatever happens
-    with closing(ahead(pairs_of(source, made, tolerant))) as pairs:
-        yield from _left_in(pairs, near, first, face_detector(second))
+    (left,) = what_is_left(source, made, [open_faces(first, second)], near, tolerant=tolerant)
+    yield from left
 
 
-def _left_in(
-    pairs: Iterable[tuple[Image, Image]],
-    near: Iterable[Faces],
-    first: Any,
-    after: people.FaceDetector,
-) -> Iterator[tuple[int, list[people.Box]]]:
-    before: people.FaceDetector | None = None
-    for number, ((original, output), known) in enumerate(zip(pairs, chain(near, repeat(None)))):
+def open_faces(first: Any, second: Any) -> Check:
+    """Faces of the original that ``second`` still finds in the output."""
+    after, before = face_detector(second), cache(lambda: face_detector(first))
+
+    def left(number: int, original: Image, output: Image, known: Faces) -> list[people.Box]:
         in_parts = known is not None and hasattr(after, "detect_near")
         if in_parts and not people.look_near(after, output, known or ()):
-            continue
-        left = each_find(after, output)
-        if not left:
-            continue
-        before = before or face_detector(first)
-        sure = each_find(before, original)
+            return []
+        found = each_find(after, output)
+        if not found:
+            return []
+        sure = each_find(before(), original)
         checked = credible(each_find(after, original), sure, min(original.shape[:2]))
-        there = [*sure, *checked]
-        open_faces = [
+        return [
             face
-            for face in there
-            if any(is_one_of(one, [face]) for one in left) and not _flat(output, face)
+            for face in (*sure, *checked)
+            if any(is_one_of(one, [face]) for one in found) and not _flat(output, face)
         ]
-        if open_faces:
-            yield number, open_faces
+
+    return left
 
 
 def each_find(detector: people.FaceDetector, image: Image) -> list[people.Box]:
@@ -113,14 +105,3 @@ def is_one_of(left: people.Box, faces: Iterable[people.Box]) -> bool:
     return any(
         people.iou(left, face) >= _SAME_PLACE or face.covers(left) >= _PART for face in faces
     )
-
-
-def pairs_of(source: Path, made: Path, tolerant: bool) -> Iterator[tuple[Image, Image]]:
-    """Original and released pictures."""
-    if source.suffix.lower() in IMAGE_SUFFIXES:
-        yield read_image(source, tolerant=tolerant), read_image(made)
-        return
-    with open_video(source, tolerant=tolerant) as originals, open_video(made) as outputs:
-        frames = zip(originals, outputs, strict=True)
-        for original, output in track(frames, "checking", outputs.info.expected_frames):
-            yield original.image, output.image

@@ -6,74 +6,75 @@ Where heads are hidden, one counts as left in whose box no head was covered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import chain, repeat
-from pathlib import Path
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from sfumato import people
-from sfumato.media import Image, ahead
-from sfumato.protect.hide._residual_faces import Faces, pairs_of
+from sfumato.media import Image
+from sfumato.protect.hide._output_check import Check, Faces
 
-_SURE = (
-    0.5  # of the checking network: nobody else is asked. Below, the search looks at the part again.
-)
+_SURE = 0.5  # of the checking network in both pictures: nobody else is asked
 _AROUND, _SMALLEST = 1.3, 16  # sides of a box and pixels of the part that is looked at again
 _MIDDLE, _HALF = 0.6, 0.5
 _NEAR = 0.15  # of a box's sides around it in which the head of that person may have been covered
 _AT_EDGE = 0.02  # of the picture's height: whoever is cut off there may have no head in view
 _CODEC_NOISE = 4.0
+# grey levels by which a covered pixel differs, and the part of a box where somebody was found and covered
+_OTHERWISE, _COVERED = 24, 0.3
+_ROOM = 1.15  # an ellipse leaves the corners of a box open
 _SAME_STRUCTURE, _FAINT, _PLAIN = 0.6, 0.4, 0.5
 
 
-def people_left(
-    source: Path, made: Path, *, second: people.PersonDetector, every: int, tolerant: bool = False
-) -> Iterator[tuple[int, list[people.Box]]]:
-    """Frames, with the people whom ``second`` finds in the output on every ``every``-th frame and whose
-    middle looks as it did before."""
-    with closing(ahead(pairs_of(source, made, tolerant))) as pairs:
-        for number, (original, output) in enumerate(pairs):
-            if number % every == 0:
-                found = [
-                    box
-                    for box in second.detect(output)
-                    if still_shows(original, output, box.scale(_MIDDLE))
-                    and _believed(original, box)
-                ]
-                if found:
-                    yield number, found
+def open_people(second: people.PersonDetector, every: int) -> Check:
+    """People whom ``second`` finds in the output on every ``every``-th frame, whose middle looks as it did
+    before and who are there in the original too."""
+
+    def left(number: int, original: Image, output: Image, known: Faces) -> list[people.Box]:
+        if number % every:
+            return []
+        found = [
+            box
+            for box in second.detect(output)
+            if still_shows(original, output, box.scale(_MIDDLE))
+            and _changed(original, output, box) < _COVERED
+        ]
+        there = second.detect(original) if found else []
+        return [box.scale(_ROOM) for box in found if _believed(original, box, there)]
+
+    return left
 
 
-def heads_left(
-    source: Path,
-    made: Path,
-    *,
-    second: people.PersonDetector,
-    every: int,
-    covered: Iterable[Faces],
-    tolerant: bool = False,
-) -> Iterator[tuple[int, list[people.Box]]]:
-    """Frames, with the places of heads of people whom ``second`` finds there and of whom no head is among
-    those ``covered`` on that frame."""
-    with closing(ahead(pairs_of(source, made, tolerant))) as pairs:
-        frames = zip(pairs, chain(covered, repeat(None)))
-        for number, ((original, output), known) in enumerate(frames):
-            if number % every or known is None:
-                continue
-            found = [
-                people.head_by_box(box)
-                for box in second.detect(output)
-                if box.y0 > _AT_EDGE * len(output)
-                and not any(_in_reach(box, head) for head in known)
-                and _believed(original, box)
-            ]
-            if found:
-                yield number, found
+def open_heads(
+    second: people.PersonDetector, every: int, filled: Callable[[int], Sequence[people.Box]]
+) -> Check:
+    """The places of heads of people whom ``second`` finds on every ``every``-th frame of the output and of
+    whom no head is among those that are covered there, or ``filled`` after a former check."""
+
+    def left(number: int, original: Image, output: Image, known: Faces) -> list[people.Box]:
+        if number % every or known is None:
+            return []
+        covered = (*known, *filled(number))
+        found = [
+            box
+            for box in second.detect(output)
+            if box.y0 > _AT_EDGE * len(output) and not any(_in_reach(box, head) for head in covered)
+        ]
+        there = second.detect(original) if found else []
+        return [people.head_by_box(box) for box in found if _believed(original, box, there)]
+
+    return left
+
+
+def _changed(original: Image, output: Image, box: people.Box) -> float:
+    """Which part of a box looks otherwise than before: what is in the middle of somebody who sits or leans
+    may be a table."""
+    place = box.pixels(original.shape[1], original.shape[0])
+    apart = cv2.absdiff(original[place], output[place]).max(axis=2)
+    return float((apart > _OTHERWISE).mean())
 
 
 def _in_reach(box: people.Box, head: people.Box) -> bool:
@@ -82,9 +83,12 @@ def _in_reach(box: people.Box, head: people.Box) -> bool:
     return near.x0 <= x <= near.x1 and box.y0 - box.height <= y <= near.y1
 
 
-def _believed(original: Image, box: people.Box) -> bool:
-    """Whether the checking network is sure, or the search finds somebody in that part alone."""
-    if box.score >= _SURE:
+def _believed(original: Image, box: people.Box, there: Sequence[people.Box]) -> bool:
+    """Whether somebody is in the original where the output shows somebody, and not a shape that covers
+    and floor make together: the checking network is sure of it there, or the search finds somebody in
+    that part alone."""
+    sure = (one for one in there if one.score >= _SURE)
+    if box.score >= _SURE and any(people.iou(box, one) >= _HALF for one in sure):
         return True
     height, width = original.shape[:2]
     rows, columns = box.scale(_AROUND).pixels(width, height)

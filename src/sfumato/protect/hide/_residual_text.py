@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-
 from sfumato import people
-from sfumato.media import ahead
-from sfumato.protect.hide._residual_faces import pairs_of
+from sfumato.media import Image
+from sfumato.protect.hide._output_check import Check, Faces
 from sfumato.protect.hide._residual_people import still_shows
 
-TEXT_CHECK_EVERY = 8
+TEXT_CHECK_EVERY, _FIRST = 16, 6
 _SAME_TEXT = 0.5
 
 
-def text_left(
-    source: Path, made: Path, *, detector: people.TextDetector, tolerant: bool = False
-) -> Iterator[tuple[int, list[people.TextLine]]]:
-    """Frames of the output with lines that are text in the original too, and look as they did there.
+def open_text(detector: people.TextDetector) -> Check:
+    """Lines of the output that are text in the original too, and look as they did there.
 
-    But for the first frame it looks at others than the search did.
+    But for the first frame it looks at others than the search does where nothing is found.
     """
-    with closing(ahead(pairs_of(source, made, tolerant))) as pairs:
-        for number, (original, output) in enumerate(pairs):
-            if number and number % TEXT_CHECK_EVERY != TEXT_CHECK_EVERY // 4:
-                continue
-            lines = detector.detect(output)
-            found = [
-                line
-                for line in lines
-                # a faint one counts as in the search: if two looks agree on it
-                if line.counts(other for other in lines if other is not line)
-                and still_shows(original, output, line.box)
-            ]
-            if not found:
-                continue
-            there = [line.box for line in detector.detect(original)]
-            left = [
-                line for line in found if sum(box.covers(line.box) for box in there) >= _SAME_TEXT
-            ]
-            if left:
-                yield number, left
+
+    def left(number: int, original: Image, output: Image, known: Faces) -> list[people.TextLine]:
+        if number and number % TEXT_CHECK_EVERY != _FIRST:
+            return []
+        lines = detector.detect(output)
+        found = [
+            line
+            for line in lines
+            # a faint one counts as in the search: if two looks agree on it
+            if line.counts(other for other in lines if other is not line)
+            and still_shows(original, output, line.box)
+        ]
+        if not found:
+            return []
+        there = [line.box for line in detector.detect(original)]
+        return [line for line in found if sum(box.covers(line.box) for box in there) >= _SAME_TEXT]
+
+    return left
