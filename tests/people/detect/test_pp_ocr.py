@@ -44,7 +44,8 @@ def test_what_is_higher_than_the_picture_is_no_line(height: int, found: int) -> 
     """A whole room that is taken for one line would be filled as a whole."""
     text_map = np.zeros((352, 640), np.float32)
     text_map[16 : 16 + height, 20:620] = 0.85
-    assert len(lines_of(text_map, 0.45)) == found
+    picture = np.zeros((352, 640, 3), np.uint8)
+    assert len(Drawn(text_map).detect_in_turn(picture, 0)) == found
 
 
 class Drawn(PpOcr):
