@@ -40,7 +40,7 @@ class Table:
 
 
 TABLES: dict[str, Table] = {
-    "all": Table("harness.all_tables", "Every table in order, each in a process of its own.", 1187, 20),
+    "all": Table("harness.all_tables", "Every table in order, each in a process of its own.", 1207, 20),
     "accounting": Table("accounting.run", "What the papers claim, and what is true.", 3, 0.1),
     "accounting-speed": Table("accounting.speed", "Calibration of noise beside dp_accounting.", 9, 1.3),
     "attacks": Table("attacks.run", "How every protection fares against every attack.", 60, 1.1,
@@ -70,7 +70,7 @@ TABLES: dict[str, Table] = {
                          ("lsp",)),
     "protect-blur": Table("protect.blur", "Face blur beside deface, on a clip of yours.", 5, 0.4, alone=True),
     "protect-dprp": Table("protect.dprp", "Video-DPRP as published and ours: seconds and memory.", 10, 0.4),
-    "real": Table("real.run", "Private training on real recordings, per record and per person.", 20, 1,
+    "real": Table("real.run", "Private training on real recordings, per record and per person.", 20, 0.7,
                   ("audiomnist", "fsdd", "sisfall", "utd_mhad", "utkface", "lsp")),
     "scale": Table("scale.run", "What a folder job of a million items costs its driver; engines.", 15, 0.2),
     "speed": Table("speed.run", "What a private step costs, beside plain SGD and Opacus.", 8, 0.6),

@@ -514,8 +514,8 @@ MUTANTS += (
         (
             Patch(
                 "audit/_released.py",
-                "if path not in companions and not path.name.endswith(_SHEETS) and not _private(path)",
-                "if path not in companions",
+                "if path not in sidecars and not path.name.endswith(_SHEETS) and not _private(path)",
+                "if path not in sidecars",
             ),
         ),
         (f"{_LEAKS}::test_the_sheet_lies_beside_the_release_says_what_it_is_and_is_no_recording",),

@@ -1031,19 +1031,6 @@ MUTANTS = (
         ("tests/learn/test_mixed_precision.py::test_norms_and_sums_see_nothing_but_float32",),
     ),
     Mutant(
-        "723",
-        "ours: the noise that was begun first is used at every step",
-        (
-            Patch(
-                "learn/engine/_noise.py",
-                "        return self._thread.submit(self.draw, count)",
-                "        self._first = vars(self).get('_first') or self._thread.submit(self.draw, count)\n"
-                "        return self._first",
-            ),
-        ),
-        (f"{_STEP}::test_noise_of_every_step_is_fresh_and_in_the_streams_order",),
-    ),
-    Mutant(
         "724",
         "ours: random numbers that a layer draws on its device are not seen",
         (

@@ -104,14 +104,15 @@ def run(
     length: Count = 30,
     estimate: bool = True,
     data: str | None = None,
+    step: Count = 1,
     frames: Count = 48,
     work: str | None = None,
     sheet: str | None = None,
     speed: bool = True,
     finished: bool = False,
 ) -> dict[str, Any]:
-    """``clips`` staged clips a seed, and the clips of the folders ``data`` (with commas; ``FOLDER:5`` is every
-    fifth of a folder).
+    """``clips`` staged clips a seed, and the clips of the folders ``data`` (with commas), every
+    ``step``-th of each; ``FOLDER:5`` is every fifth of that one.
 
     ``finished`` shows the real clips that former runs left in ``work``, without going on.
     """
@@ -127,7 +128,7 @@ def run(
         kept = Path(work) if work else Path(folder)
         kept.mkdir(parents=True, exist_ok=True, mode=0o700)
         rows = _staged(kept, body, chosen, clips, length, estimate)
-        real = _real(kept, body, data, frames, finished)
+        real = _real(kept, body, data, step, frames, finished)
     result: dict[str, Any] = {
         "body": body,
         "seeds": list(chosen),
@@ -159,12 +160,16 @@ def _staged(
     return rows
 
 
-def _real(kept: Path, body: Any, data: str | None, frames: int, finished: bool) -> list[Row]:
+def _real(
+    kept: Path, body: Any, data: str | None, step: int, frames: int, finished: bool
+) -> list[Row]:
     eyes, rows = cache(Eyes), []
     labels = {Path(each.name).name: each for each in labelled()}
     for given in data.split(",") if data else []:
-        folder, _, step = given.partition(":")
-        for clip in list_media(Path(folder))[:: int(step or 1)]:
+        folder, _, own = given.rpartition(":")
+        if not folder or not own.isdigit():
+            folder, own = given, str(step)
+        for clip in list_media(Path(folder))[:: int(own)]:
             note = kept / f"clip-{body}-{frames}-{clip.stem}.json"
             if finished and not note.exists():
                 continue

@@ -225,7 +225,7 @@ def test_better_words_of_a_later_version_keep_a_signature(
 ) -> None:
     verify_output(output, sign_with=key)
     monkeypatch.setattr(Guarantee, "__str__", lambda self: "The same, said better.")
-    monkeypatch.setattr("sfumato.privacy._card.__version__", "0.2.0")
+    monkeypatch.setattr("sfumato.privacy._card.__version__", "999.0")
     verified = verify_output(output, key=key.with_name("key.pub"))
     assert any("not those that this version derives" in each for each in verified.remarks)
     # signing again signs what is stored, and leaves it as it is

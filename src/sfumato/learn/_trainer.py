@@ -386,11 +386,10 @@ def _with_gaps(
     disclosed: list[str],
     cache: TrunkCache | None,
 ) -> Guarantee | NoGuarantee:
-    """The promise with what this run let out beside the model."""
-    more = list(promise.not_covered)
-    if held_out is not None:
-        more.append("the held-out records, whose accuracy was shown")
-    more += disclosed
+    """The promise with what this run let out beside the model, which is said first."""
+    more = list(disclosed)
     if cache is not None and cache.kept:
         more.append("the cache of private features that was kept on disk on purpose")
-    return replace(promise, not_covered=tuple(more))
+    if held_out is not None:
+        more.append("the held-out records, whose accuracy was shown")
+    return replace(promise, not_covered=(*more, *promise.not_covered))

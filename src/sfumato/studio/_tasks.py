@@ -76,8 +76,9 @@ def promise(arguments: Arguments, report: Report) -> dict[str, Any]:
     height, width = arguments["height"], arguments["width"]
     source = Path(arguments["source"])
     protect.check_form(arguments["method"], arguments["settings"])
-    protect.check_intention(source, Path("any"), arguments["method"], arguments["settings"])
-    request = _request(arguments, source, Path("any"), arguments["settings"])
+    target = Path("any").with_suffix(source.suffix)
+    protect.check_intention(source, target, arguments["method"], arguments["settings"])
+    request = _request(arguments, source, target, arguments["settings"])
     shape = protect.Shape(height, width, arguments["frames"])
     said = protect.dry_run(request, shape=shape, measure=arguments["measure"])
     promised = promise_from_json(said.payload["promise"])

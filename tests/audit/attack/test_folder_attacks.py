@@ -112,7 +112,9 @@ def test_attackers_taught_on_vispr_are_asked_about_pa_hmdb(tmp_path: Path) -> No
     """Bright pictures show a face in both sets; darkening everything hides it from both."""
     root = tmp_path / "vispr"
     (root / "annotations" / "train2017").mkdir(parents=True)
-    (root / "attributes.tsv").write_text("x\ta4_gender\nx\ta9_face_complete\nx\ta10_face_partial\n")
+    (root / "attributes.tsv").write_text(
+        "idx\tattribute_id\n0\ta4_gender\n1\ta9_face_complete\n2\ta10_face_partial\n"
+    )
     for i in range(24):
         face = i % 2
         a_picture(root / "train2017" / f"{i:02d}.jpg", 200 if face else 20)

@@ -261,19 +261,6 @@ class _FourTimes(sampling_module.PoissonSampler):
         return np.flatnonzero(self._generator.random(self.count) < 4 * self.rate)
 
 
-def test_noise_of_every_step_is_fresh_and_in_the_streams_order() -> None:
-    """What is begun beside a pass is what would be drawn after it; what nobody waits for is not drawn again."""
-    source, again = (noise_module.GaussianNoise(checks.Randomness(1)) for _ in range(2))
-    begun = [source.begin(1000) for _ in range(4)]
-    later = [each.result() for each in reversed(begun)][::-1]
-    for place, expected in enumerate(again.draw(1000) for _ in range(4)):
-        assert torch.equal(later[place], expected)
-    lost = source.begin(1000)
-    following = source.begin(1000).result()
-    assert not torch.isclose(following, lost.result()).any()
-    assert not torch.isclose(following, later[0]).any()
-
-
 _real_draw = noise_module.GaussianNoise.draw
 
 

@@ -101,6 +101,16 @@ ROWS: dict[str, Row] = {
     ),
     "SensorCNN": (lambda: models.SensorCNN(classes=CLASSES), AsIs(), (128, 2)),
     "MelCNN": (lambda: models.MelCNN(classes=CLASSES), AsIs(), (40, 32, 1)),
+    "array_head": (
+        lambda: models.array_head(40, CLASSES, 8),
+        prepare_module.Arrays((20, 2), 0.1, 2.0),
+        (30, 2),
+    ),
+    "feature_head": (
+        lambda: models.feature_head("efficientnet-lite0", CLASSES),
+        Pictures(48, 48),
+        PHOTO,
+    ),
     "RecordMLP": (lambda: models.RecordMLP(60, classes=CLASSES), AsIs(), (30, 2)),
 }
 # classes that are only built by the function beside them
@@ -110,6 +120,7 @@ BUILT_BY = {
     "TinyViT": "tiny_vit",
     "EfficientNetLite0": "efficientnet_lite0",
     "TwoScales": "pose_net",
+    "LinearProbe": "array_head",
 }
 # made of the store's weights, or never trained; what masks is the preparation, which the rows try
 NOT_MASKED = {"JointsHead", "JointsNet", "MirrorTrunk", "MoveNetThunder", "movenet_thunder",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 
 import torch
 from torch import Tensor
@@ -20,18 +19,10 @@ class GaussianNoise:
 
     Box and Muller's way: a radius from 62 random bits (so that tails reach beyond 9 deviations) and
     an angle from 32, all of them from a cipher, which no one can predict from noise seen before.
-
-    One thread serves what was begun, one request after the other: every bit is read once, in the same order
-    whenever it is waited for. What is not waited for is lost, and never drawn again.
     """
 
     def __init__(self, randomness: Randomness) -> None:
         self._stream = randomness.keystream()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="noise")
-
-    def begin(self, count: int) -> Future[Tensor]:
-        """Draw ``count`` values while something else is computed."""
-        return self._thread.submit(self.draw, count)
 
     def draw(self, count: int) -> Tensor:
         pairs = -(-count // 2)

@@ -121,12 +121,10 @@ class StepEngine:
         if plan.epsilon > 0:
             if self._tell_loss is not None:
                 self._tell_loss(self._private_loss(drawn))
-            noised = plan.is_private and team.is_rank_zero
-            # drawn from the keystream by the CPU, whatever the device (R15), beside the passes
-            coming = self._noise.begin(gradient.numel()) if noised else None
             gradient = team.add_up(flatten(self._clipped(team.share(drawn))))
-            if coming is not None:
-                noise = coming.result().to(device)
+            if plan.is_private and team.is_rank_zero:
+                # drawn from the keystream by the CPU, whatever the device (R15)
+                noise = self._noise.draw(gradient.numel()).to(device)
                 gradient = gradient.add_(noise, alpha=plan.noise_deviation)
             gradient = gradient.div_(plan.divisor)
             spread = (plan.noise_deviation / plan.divisor) ** 2
