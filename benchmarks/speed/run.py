@@ -12,7 +12,7 @@ import platform
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -162,26 +162,20 @@ _NOISE_SOURCE = GaussianNoise(Randomness())
 
 
 def _private_step(model: nn.Module, x: Tensor, y: Tensor) -> None:
-    noise = _begin_noise(model)
     sums, _ = clipped_gradient(model, cross_entropy, (x, y), 1.0)
-    _move(model, _noised(sums, noise))
+    _move(model, _noised(sums))
 
 
 def _masked_step(model: nn.Module, x: Tensor, y: Tensor, public: Tensor) -> None:
     """Each view drops the tokens that it does not see."""
-    noise = _begin_noise(model)
     sums, _ = clipped_rows(model, cross_entropy, lay_out(((x, ~public), y), 1), 1.0, Speed())
     shown = mean_gradient(model, cross_entropy, lay_out(((x, public), y), 1), Speed())
-    _move(model, _noised(sums, noise).add_(flatten(shown)))
+    _move(model, _noised(sums).add_(flatten(shown)))
 
 
-def _begin_noise(model: nn.Module) -> Future[Tensor]:
-    """As the engine does: drawn by a thread beside the passes."""
-    return _NOISE_SOURCE.begin(sum(p.numel() for p in trainable(model).values()))
-
-
-def _noised(sums: dict[str, Tensor], noise: Future[Tensor]) -> Tensor:
-    return flatten(sums).add_(noise.result(), alpha=NOISE).div_(BATCH)
+def _noised(sums: dict[str, Tensor]) -> Tensor:
+    flat = flatten(sums)
+    return flat.add_(_NOISE_SOURCE.draw(flat.numel()), alpha=NOISE).div_(BATCH)
 
 
 def _move(model: nn.Module, flat: Tensor) -> None:
