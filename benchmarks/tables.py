@@ -77,6 +77,8 @@ TABLES: dict[str, Table] = {
     "strength": Table("strength.run", "How much of a known epsilon the audits certify.", 1, 0.1,
                       quick=("seeds=1",)),
     "text": Table("text.run", "Are written words covered, and nothing where there are none?", 6, 0.2, ("clips",)),
+    "speed-others": Table("speed.others", "The same on models nobody tuned for, and a whole epoch.", 17, 0.2,
+                          work=True, alone=True),
     "studio": Table("studio.run", "Opening and seeking in an hour of 1080p in the studio.", 10, 0.7, alone=True),
     "train": Table("train.run", "Every training method: accuracy against epsilon.", 15, 0.7, ("utd_mhad",)),
     "visual": Table("visual.run", "Video-DPRP and obfuscations: actions against attributes of people.", 60, 1,

@@ -1,32 +1,32 @@
-"""Models that nobody tuned the engine for, and a whole epoch: plain, private, and Opacus, side by side.
-
-``python -m benchmarks.speed.others`` prints the ratios of ``runs`` races; each is kept in ``keep`` as soon as
-it is measured, and a second start goes on from there.
+"""Table ``speed-others``: models that nobody tuned the engine for, and a whole epoch: plain, private, and
+Opacus, side by side. Each race is kept in ``work`` as soon as it is measured, and a second start goes on
+from there.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from rich.table import Table
 from torch import Tensor, nn
 
+from benchmarks.harness.markdown import markdown
 from benchmarks.speed import run as speed
 from benchmarks.speed.peers import opacus_modes
 from sfumato.data import ArrayRecords
 from sfumato.learn import Plan, Sgd, keep_freed_memory, route_of, train
 from sfumato.models import VideoViT, mvit_v2_s
+from sfumato.settings import Count
 
 CLASSES, BATCH = 10, 32
-_EPOCH = 256  # records
+_EPOCH = 1024  # records
 
 
 class _ResidualBlock(nn.Module):
@@ -120,7 +120,6 @@ def epoch(rounds: int) -> dict[str, Any]:
         values[:] = np.random.default_rng(0).normal(size=values.shape)
         labels = np.random.default_rng(1).integers(0, CLASSES, _EPOCH)
         plan = Plan.for_(ArrayRecords(values, labels), epsilon=8.0, epochs=1, batch=BATCH)
-        ours = VideoViT(CLASSES, clip=speed.CLIP)
 
         class Clips(Dataset[Any]):
             def __len__(self) -> int:
@@ -130,7 +129,8 @@ def epoch(rounds: int) -> dict[str, Any]:
                 return torch.from_numpy(values[index].copy()), int(labels[index])
 
         def private() -> None:
-            train(ours, ArrayRecords(values, labels), plan, optimizer=Sgd(speed.RATE))
+            fresh = VideoViT(CLASSES, clip=speed.CLIP)
+            train(fresh, ArrayRecords(values, labels), plan, optimizer=Sgd(speed.RATE))
 
         contenders = [speed.Contender("DP-SGD", private)]
         for mode, step in opacus_modes(None, *next(iter(DataLoader(Clips(), BATCH)))).items():
@@ -161,38 +161,66 @@ def _ratios(contenders: list[speed.Contender], plain: bool = True) -> dict[str, 
     return found
 
 
-def measure(runs: int, rounds: int, threads: int, keep: Path) -> dict[str, list[dict[str, Any]]]:
-    """Each race of each model; what ``keep`` holds is not measured again."""
+def run(
+    *,
+    runs: Count = 5,
+    rounds: Count = 4,
+    threads: Count = 2,
+    work: str | None = None,
+    quick: bool = False,
+) -> dict[str, Any]:
+    """``runs`` races of each model, ``rounds`` turns each."""
     keep_freed_memory()
     torch.set_num_threads(threads)
-    found: dict[str, list[dict[str, Any]]] = (
-        json.loads(keep.read_text(encoding="utf-8")) if keep.exists() else {}
-    )
-    for number in range(runs):
-        for name in ("VideoViT (reference)", *_models(), "epoch of VideoViT"):
-            if len(found.setdefault(name, [])) > number:
-                continue
-            began = time.perf_counter()
-            if name.startswith("epoch"):
-                one = epoch(rounds)
-            elif name.startswith("VideoViT"):
-                one = speed.reference(rounds)
+    kept = None if work is None else Path(work)
+    names = ("VideoViT (reference)", *_models(), "epoch of VideoViT")
+    races: dict[str, list[dict[str, Any]]] = {}
+    for number in range(1 if quick else runs):
+        for name in names[1:3] if quick else names:
+            note = None if kept is None else kept / f"{name.partition(' ')[0]}-{number}.json"
+            if note is not None and note.exists():
+                one = json.loads(note.read_text(encoding="utf-8"))
             else:
-                one = steps(name, rounds if "MViT" not in name else max(1, rounds // 3))
-            found[name].append(one)
-            keep.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-            print(f"{name}: {one.get('ratio', float('nan')):.2f} x plain, "
-                  f"{one.get('faster_than_opacus', float('nan')):.2f} x faster than Opacus "
-                  f"({time.perf_counter() - began:.0f} s)", flush=True)  # fmt: skip
-    return found
+                one = _race(name, 1 if quick else rounds)
+                if note is not None:
+                    note.parent.mkdir(parents=True, exist_ok=True)
+                    note.write_text(json.dumps(one), encoding="utf-8")
+            races.setdefault(name, []).append(one)
+    return {"races": races, "quick": quick}
 
 
-if __name__ == "__main__":
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--runs", type=int, default=5)
-    options.add_argument("--rounds", type=int, default=4)
-    options.add_argument("--threads", type=int, default=2)
-    options.add_argument(
-        "--keep", type=Path, default=Path(__file__).parent / "results" / "others.json"
-    )
-    measure(**vars(options.parse_args()))
+def _race(name: str, rounds: int) -> dict[str, Any]:
+    if name.startswith("epoch"):
+        return epoch(rounds)
+    if name.startswith("VideoViT"):
+        return speed.reference(rounds)
+    return steps(name, rounds if "MViT" not in name else max(1, rounds // 3))
+
+
+def _rows(result: dict[str, Any]) -> list[list[str]]:
+    """Model, times the plain step, times faster than Opacus' faster mode: best and worst of the runs."""
+    return [
+        [
+            name,
+            *(
+                f"{min(found):.2f} to {max(found):.2f}" if found else "-"
+                for key in ("ratio", "faster_than_opacus")
+                for found in [[race[key] for race in races if key in race]]
+            ),
+        ]
+        for name, races in result["races"].items()
+    ]
+
+
+_HEAD = ["model", "x plain", "x faster than Opacus"]
+
+
+def terminal(result: dict[str, Any]) -> Iterator[Table]:
+    table = Table(*_HEAD)
+    for row in _rows(result):
+        table.add_row(*row)
+    yield table
+
+
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    return {"races": markdown(_HEAD, _rows(result))}

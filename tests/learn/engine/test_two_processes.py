@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -101,10 +100,10 @@ def _refused(rank: int) -> list[str]:
     return found
 
 
-def _worker(rank: int, port: int, folder: str) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+def _worker(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+    meet = f"file://{folder}/meet"  # a port may be taken by another test
+    dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=2)
     for name, (bug, person) in JOBS.items():
         with pytest.MonkeyPatch.context() as patch:
             bug(patch)
@@ -113,16 +112,14 @@ def _worker(rank: int, port: int, folder: str) -> None:
         save_file(_job(False, CUDA), f"{folder}/device-{rank}.safetensors")
     Path(f"{folder}/refused-{rank}").write_text("\n".join(_refused(rank)))
     dist.destroy_process_group()
+    os._exit(0)  # threads of torch's have aborted the interpreter's end, when all was written
 
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two processes computed for every job, started once for all tests here."""
     folder = tmp_path_factory.mktemp("together")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    mp.spawn(_worker, (port, str(folder)), nprocs=2, join=True)
+    mp.spawn(_worker, (str(folder),), nprocs=2, join=True)
     return folder
 
 

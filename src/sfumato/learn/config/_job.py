@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import time
@@ -362,4 +363,13 @@ def init_distributed() -> bool:
             "Expected WORLD_SIZE, RANK, MASTER_ADDR and MASTER_PORT as torchrun sets them, got others "
             f"({type(error).__name__}): start several processes with torchrun, or unset WORLD_SIZE."
         ) from error
+    atexit.register(_leave_distributed)
     return True
+
+
+def _leave_distributed() -> None:
+    """Gloo's threads that outlive the interpreter abort the process, whose work was done."""
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.destroy_process_group()

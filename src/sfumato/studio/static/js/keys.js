@@ -1,5 +1,5 @@
 // Keys belong to whatever is on the screen; "?" lists those that work now.
-import { html, useEffect, useRef } from "./html.js";
+import { html, useLayoutEffect, useRef } from "./html.js";
 
 const bound = new Set();
 const TYPING = "input:not([type=checkbox]):not([type=range]):not([type=radio]), textarea, select, [contenteditable]";
@@ -34,7 +34,7 @@ addEventListener("keydown", pressed);
 export function useKeys(bindings) {
   const latest = useRef(bindings);
   latest.current = bindings;
-  useEffect(() => {
+  useLayoutEffect(() => {
     bound.add(latest);
     return () => bound.delete(latest);
   }, []);

@@ -1,6 +1,6 @@
 // The frame around the pages: rail, jobs, theme, keys.
 import { openSession, useResource } from "./api.js";
-import { html, render, useCallback, useEffect, useRef, useState } from "./html.js";
+import { html, render, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { ended, listen, useJobEnds, useJobs } from "./jobs.js";
 import { Keys, listed, useKeys } from "./keys.js";
 import { go, link, useRoute } from "./router.js";
@@ -69,7 +69,7 @@ function Shell({ session }) {
   const running = jobs.filter((job) => !ended(job));
   useJobEnds(useCallback(() => recordings.reload(), []));
   const first = useRef(true);
-  useEffect(() => {
+  useLayoutEffect(() => {  // with the page itself: a Tab pressed at once starts from it
     setShown(null);
     if (!first.current) document.getElementById("main").focus({ preventScroll: true });
     first.current = false;
