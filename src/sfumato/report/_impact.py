@@ -69,7 +69,7 @@ def _description(report: Report) -> ImpactPart:
     )  # fmt: skip
     return ImpactPart(
         "1. Description of the processing",
-        (f"{len(report.found.releases)} releases were examined on {report.made_on}.",),
+        (f"Examined on {report.made_on}; releases: {len(report.found.releases)}.",),
         (made, history),
         (
             "Controller, and contact of the data-protection officer",

@@ -157,7 +157,7 @@ function Editor({ recording: asked, session, route, reload }) {
       ${!people.ready && !player.error && html`<${NotYet} recording=${recording} people=${people} readOnly=${session.readOnly} />`}
     </div>
     <aside class="inspector"><${Problem} error=${people.ready && people.error} retry=${people.clear} />
-      <${Here} here=${here} selected=${selected} label=${label} onSelect=${setSelected} frame=${frame} ready=${people.ready} away=${track && !chosen && !player.waiting ? track.label : null} />
+      <${Here} here=${here} selected=${selected} label=${label} onSelect=${setSelected} frame=${frame} ready=${!player.waiting && people.revisionAt(frame) !== null} away=${track && !chosen && !player.waiting ? track.label : null} />
       <${Selected} track=${track} chosen=${chosen} locked=${locked} confirm=${confirm} follow=${follow} leaveOpen=${leaveOpen} removeBox=${removeBox} removeTrack=${removeTrack} />
       <${Doubts} doubts=${people.doubts} at=${doubtAt} toDoubt=${toDoubt} rate=${recording.rate} ready=${people.ready} label=${label} />
       <${Sidecar} recording=${recording} people=${people} locked=${session.readOnly} /></aside>
