@@ -80,9 +80,9 @@ def train(
         ledger, dataset, key=key, acknowledged=acknowledge_no_guarantee, verb="train",
         operator=operator, purpose=purpose,
     )  # fmt: skip
-    init_distributed()
+    rank = init_distributed()
     keep_freed_memory()
-    if job.plan.is_private and not as_json:
+    if job.plan.is_private and rank == 0 and not as_json:
         say(f"Epsilons below: {job.plan.terms}.")
     with progress_bar(hidden=as_json):
         run, card = run_job(

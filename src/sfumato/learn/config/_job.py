@@ -347,14 +347,14 @@ class _OperatorLog:
             stream.write(json.dumps(values) + "\n")
 
 
-def init_distributed() -> bool:
-    """Join the other processes when torchrun started several; True if it did."""
+def init_distributed() -> int:
+    """Join the other processes when torchrun started several; this one's number among them."""
     import torch
     import torch.distributed as dist
 
     try:
         if int(os.environ.get("WORLD_SIZE", "1")) < 2:
-            return False
+            return 0
         # each tensor goes the way of its device: nccl sends nothing that lies in the CPU's memory
         both = torch.cuda.is_available() and dist.is_nccl_available()
         dist.init_process_group("cpu:gloo,cuda:nccl" if both else "gloo")
@@ -364,7 +364,7 @@ def init_distributed() -> bool:
             f"({type(error).__name__}): start several processes with torchrun, or unset WORLD_SIZE."
         ) from error
     atexit.register(_leave_distributed)
-    return True
+    return dist.get_rank()
 
 
 def _leave_distributed() -> None:
