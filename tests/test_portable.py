@@ -25,6 +25,8 @@ def portable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "VERSIONS", "print('here')")
     monkeypatch.setenv("SFUMATO_TEST_WORKERS", "0")
+    for condition in ("SFUMATO_TEST_ORDER", "SFUMATO_TEST_SEED", "TZ"):  # of a run around this one
+        monkeypatch.delenv(condition, raising=False)
     # many runs of nothing: only what the command needs is loaded
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin")

@@ -65,7 +65,8 @@ def postgres_server() -> Iterator[str]:
         )
         assert finished.returncode == 0, finished.stdout + finished.stderr
 
-    run(f"{binaries}/initdb", "-D", str(data), "-A", "trust", "-U", "tester", "--no-sync")
+    run(f"{binaries}/initdb", "-D", str(data), "-A", "trust", "-U", "tester", "--no-sync",
+        "--encoding=UTF8")  # fmt: skip
     options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=80"
     try:
         # a busy machine may need minutes

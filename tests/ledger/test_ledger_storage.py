@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from sfumato.ledger import Ledger, LedgerBusyError, LedgerError
 
@@ -53,6 +54,21 @@ def test_reading_makes_no_file(tmp_path: Path) -> None:
 def test_a_server_without_a_ledger_says_so(address: str) -> None:
     with pytest.raises(LedgerError, match="found none"):
         Ledger.open(address).show("gym")
+
+
+def test_a_database_without_an_encoding_serves_as_well(
+    postgres_server: str, budget: dict[str, object]
+) -> None:
+    """As ``initdb`` makes it under ``LANG=C``."""
+    server = sa.make_url(postgres_server).set(drivername="postgresql+psycopg")
+    engine = sa.create_engine(server, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        connection.exec_driver_sql(
+            "CREATE DATABASE plain TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
+    address = sa.make_url(postgres_server).set(database="plain").render_as_string()
+    Ledger.open(address).create("Gehör", **{**budget, "owner": "Zoë"})  # type: ignore[arg-type]
+    assert Ledger.open(address).show("Gehör").budget.owner == "Zoë"
 
 
 def test_a_path_and_its_url_are_the_same_ledger(tmp_path: Path, ledger: Ledger) -> None:

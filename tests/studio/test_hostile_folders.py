@@ -52,7 +52,10 @@ def test_work_that_nobody_began_does_not_run(root: Path, in_process: None) -> No
         assert not (root / "released").exists()
 
 
-def test_work_that_was_cut_off_goes_on(root: Path, in_process: None) -> None:
+def test_work_that_was_cut_off_goes_on(
+    root: Path, in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SFUMATO_CACHE", str(tmp_path / "cache"))  # this user's own, and writable
     with browsing(root) as browser:
         id = browser.recording("walk.mp4")["id"]
         asked = {"recordings": [id], "method": "edges", "settings": {}}

@@ -76,7 +76,10 @@ class Storage:
             self._engine = sa.create_engine(
                 self._url,
                 poolclass=sa.NullPool,
-                connect_args={"timeout": timeout} if self._sqlite else {"connect_timeout": 10},
+                # a server without an encoding of its own would answer in bytes
+                connect_args={"timeout": timeout}
+                if self._sqlite
+                else {"connect_timeout": 10, "client_encoding": "utf8"},
             )
         except ImportError:
             raise MissingExtraError("psycopg", "postgres", "A ledger on PostgreSQL") from None

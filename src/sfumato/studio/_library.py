@@ -112,10 +112,11 @@ class Library:
     def _seal(self) -> str:
         """Only this user can write it, and it fits this very folder."""
         key = cache_folder() / "studio.key"
-        with suppress(OSError, OutputExistsError):
-            if not key.is_file():
+        known = secrets.token_bytes(32)  # good for this once, where the cache is somebody else's
+        with suppress(OSError):
+            with suppress(OutputExistsError):
                 write_text(key, secrets.token_hex(32), private=True)
-        known = key.read_bytes() if key.is_file() else secrets.token_bytes(32)
+            known = key.read_bytes()
         place = f"{self.state.stat().st_ino} {self.state}".encode("utf-8", "surrogateescape")
         return hmac.new(known, place, "sha256").hexdigest()
 
