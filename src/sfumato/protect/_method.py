@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -95,10 +95,25 @@ def _checking(init: Callable[..., None]) -> Callable[..., None]:
                 if each.kind is each.POSITIONAL_OR_KEYWORD and key != "self"
             }
             typed = {key: value for key, value in given.items() if key not in objects}
-            given |= checked(_schema(method), typed, f"the method {name}", ProtectError)
+            given |= (told := checked(_schema(method), typed, f"the method {name}", ProtectError))
+            _refuse_without_effect(method, told)
         init(self, *positional, **given)
 
     return checking
+
+
+def _refuse_without_effect(method: type[Method], given: Mapping[str, Any]) -> None:
+    """Nobody may believe in a setting that does nothing beside the others."""
+    accepted = method.accepted_settings()
+    names, why = method.without_effect(given)
+    for name in sorted(names & given.keys()):
+        value = given[name]
+        typed = isinstance(value, str | int | float)  # no object of Python code
+        if typed and value != accepted[name].default:
+            raise ProtectError(
+                f"Expected settings that have an effect, got {name} {why}, where it has none: leave it "
+                "out."
+            )
 
 
 class Method(ABC):
@@ -258,6 +273,11 @@ class Method(ABC):
             if inspect.Parameter.VAR_KEYWORD not in kinds:
                 break
         return found
+
+    @classmethod
+    def without_effect(cls, given: Mapping[str, Any]) -> tuple[frozenset[str], str]:
+        """The settings that do nothing beside the other ones that were given, and why."""
+        return frozenset(), ""
 
     @classmethod
     def settings_schema(cls) -> type[Settings]:

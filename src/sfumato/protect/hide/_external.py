@@ -107,6 +107,9 @@ class External(Method):
         return NoGuarantee(
             mechanism=f"external tool {Path(self._words[0]).name}",
             reason="Another tool made this output, and nothing is known about what it does.",
+            not_covered=(
+                "whatever the tool left as it was: nothing here looked for people or text",
+            ),
             randomness=self.randomness.label,
         )
 

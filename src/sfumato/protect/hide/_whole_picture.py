@@ -58,7 +58,7 @@ class Skeleton(Method):
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
         if self._stream is None:
             return ()
-        return ((self._stream.status.detector, self._stream.status.device),)
+        return self._stream.status.used
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         self._stream = people.find(frames, self.detector, masks=False)
