@@ -15,6 +15,7 @@ import pytest
 from red_faces import RedFaces, moving_face
 
 from sfumato import people, protect
+from sfumato.errors import SfumatoError
 from sfumato.media import Frame
 from sfumato.people import runtime_packages
 from sfumato.privacy import NoGuarantee, read_card, versions_of
@@ -209,6 +210,8 @@ def test_a_setting_that_would_do_nothing_is_refused(tmp_path: Path) -> None:
         ("blur", {"region": "background", "check": "centerface"}),
         ("blur", {"import_boxes": "boxes.json", "on_miss": "fail"}),
         ("blur", {"published": True, "strength": 0.9}),
+        ("edges", {"region": "text", "every": 2}),
+        ("avatar", {"tool_timeout": 5.0}),
     ):
         with pytest.raises(protect.ProtectError, match="has none: leave it out"):
             protect.make(name, settings)
@@ -261,3 +264,31 @@ def test_text_and_people_between_two_looks_are_not_covered() -> None:
     assert "people who are not in the imported annotations" in left
     assert not any("detector missed in a frame" in each for each in left)
     assert people.TEXT in protect.make("avatar", {}).promise(protect.Shape(96, 128, 8)).not_covered
+
+
+def test_what_is_switched_off_and_what_draws_nothing_is_said() -> None:
+    shape = protect.Shape(96, 128, 8)
+    blind = protect.make("blur", {"check": False}).promise(shape)
+    assert isinstance(blind, NoGuarantee)
+    assert blind.reason.endswith("No second detector checked the output.")
+    unseen = protect.make("avatar", {"second_look": False}).promise(shape)
+    assert any("second_look was switched off" in each for each in unseen.assumptions)
+    for name, drawn in (("blur", False), ("edges", False), ("selective", True), ("isr", True)):
+        said = protect.make(name, {"seed": 3}).promise(shape).randomness
+        assert (said != "nothing is drawn at random") is drawn
+    mixed = protect.make("blur+selective", {}).promise(shape)
+    assert mixed.randomness == "operating system entropy"
+
+
+def test_a_network_that_would_make_no_masks_is_refused(face_video: Path, tmp_path: Path) -> None:
+    for detector, region in (("selfie", "faces"), ("selfie+selfie", "people")):
+        method = protect.make("blur", {"detector": detector, "region": region})
+        with pytest.raises(SfumatoError, match="masks"):
+            protect.release(method, face_video, tmp_path / "out.mkv")
+    with pytest.raises(protect.ProtectError, match="which is for sound"):
+        protect.make("voice", {"region": "faces"})
+
+
+def test_a_device_is_no_file_of_boxes() -> None:
+    with pytest.raises(SfumatoError, match="or a device"):
+        people.read_coco("/dev/zero")

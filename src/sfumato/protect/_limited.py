@@ -36,6 +36,7 @@ class Limited(Method):
         self.name = inner.name  # type: ignore[misc]
         self.summary = f"{inner.summary}, limited to {self._where}"  # type: ignore[misc]
         self.randomness = inner.randomness
+        self.draws_at_random = inner.draws_at_random  # type: ignore[misc]
 
     @property
     def _where(self) -> str:

@@ -96,13 +96,13 @@ def _checking(init: Callable[..., None]) -> Callable[..., None]:
             }
             typed = {key: value for key, value in given.items() if key not in objects}
             given |= (told := checked(_schema(method), typed, f"the method {name}", ProtectError))
-            _refuse_without_effect(method, told)
+            refuse_without_effect(method, told)
         init(self, *positional, **given)
 
     return checking
 
 
-def _refuse_without_effect(method: type[Method], given: Mapping[str, Any]) -> None:
+def refuse_without_effect(method: type[Method], given: Mapping[str, Any]) -> None:
     """Nobody may believe in a setting that does nothing beside the others."""
     accepted = method.accepted_settings()
     names, why = method.without_effect(given)
@@ -141,6 +141,8 @@ class Method(ABC):
     audits: ClassVar[frozenset[str]] = frozenset({"average", "average-near"})
     # Its noise depends on the size of the picture, so that its code is audited at that size.
     noise_needs_size: ClassVar[bool] = False
+    # Whether anything in it is drawn at random; where nothing is, a seed has no effect.
+    draws_at_random: ClassVar[bool] = True
     # Its output shows people on purpose who are nobody: a person detector is meant to find them.
     draws_people: ClassVar[bool] = False
     # Where it detects people in the original frames; None if it works on whole pictures.
@@ -156,6 +158,11 @@ class Method(ABC):
     @_checking
     def __init__(self, *, seed: Seed | None = None) -> None:
         self.randomness = Randomness(seed)
+
+    @property
+    def drawn_from(self) -> str:
+        """Where what is drawn at random comes from, for the card."""
+        return self.randomness.label if self.draws_at_random else "nothing is drawn at random"
 
     @classmethod
     def from_card(cls, card: Card) -> Self:
@@ -198,7 +205,7 @@ class Method(ABC):
             mechanism=self.name,
             reason=self.reason,
             not_covered=self.leaves,
-            randomness=self.randomness.label,
+            randomness=self.drawn_from,
         )
 
     @abstractmethod

@@ -63,6 +63,7 @@ PUBLIC_WHEN_REFINED = (
     "pixel of the recording enters it, and masked differential privacy is conditional on the avatar "
     "pixels, that is on pose and mask being public"
 )
+UNCHECKED = "no second detector checked the output: second_look was switched off"
 REMEMBERED = "real people whom the diffusion model remembers from its own training"
 
 
@@ -172,6 +173,12 @@ class Avatar(Method):
         self._drew = False
         self.watchers = []
 
+    @classmethod
+    def without_effect(cls, given: Mapping[str, Any]) -> tuple[frozenset[str], str]:
+        if any(given.get(name) for name in ("poses", "masks", "inpainting")):
+            return frozenset(), ""
+        return frozenset({"tool_timeout"}), "without another tool"
+
     @property
     def lookahead(self) -> int:
         more = self._window // _TAIL
@@ -227,7 +234,10 @@ class Avatar(Method):
                 "Every person that was found is erased and replaced by a virtual one, or by a grey shape "
                 "where no pose fits, but nothing bounds what motion, surroundings or a missed frame give away."
             ),
-            assumptions=(PUBLIC_WHEN_REFINED if self._refinement else PUBLIC,),
+            assumptions=(
+                PUBLIC_WHEN_REFINED if self._refinement else PUBLIC,
+                *(() if self._second_look else (UNCHECKED,)),
+            ),
             not_covered=(
                 *self._by_hand.not_covered,
                 *NOT_COVERED,

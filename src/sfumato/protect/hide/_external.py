@@ -80,6 +80,7 @@ class External(Method):
     name: ClassVar[str] = "external"
     summary: ClassVar[str] = "another tool, called once a file"
     provides: ClassVar[str] = "no guarantee"
+    draws_at_random: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class External(Method):
             not_covered=(
                 "whatever the tool left as it was: nothing here looked for people or text",
             ),
-            randomness=self.randomness.label,
+            randomness=self.drawn_from,
         )
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:

@@ -68,6 +68,7 @@ class Hiding(Method):
     manner: str = ""
     works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
     default_region: ClassVar[str] = "faces"
+    draws_at_random: ClassVar[bool] = False
     audits: ClassVar[frozenset[str]] = frozenset({"deblur", "smooth", "learned", "average", "halo"})
     region: Region
 
@@ -165,14 +166,15 @@ class Hiding(Method):
             f"Only {' and '.join(changed)} were changed, and nothing bounds what can still be recognised "
             "in them or around them."
         )
+        unchecked = () if self.check else ("No second detector checked the output.",)
         return NoGuarantee(
             mechanism=self.name,
-            reason=" ".join([reason, *self.region.by_hand.left_open]),
+            reason=" ".join([reason, *self.region.by_hand.left_open, *unchecked]),
             assumptions=()
             if self.check
             else ("no second detector checked the output: the check was switched off",),
             not_covered=(*self.region.not_covered, *self.leaves),
-            randomness=self.randomness.label,
+            randomness=self.drawn_from,
         )
 
     @property

@@ -83,6 +83,7 @@ class Selective(Hiding):
     summary: ClassVar[str] = "the people who were found, covered by noise that moves as they do"
     provides: ClassVar[str] = "no guarantee"
     manner = "covered by noise that moves as they do"
+    draws_at_random: ClassVar[bool] = True
     default_region: ClassVar[str] = "people"
     leaves: ClassVar[tuple[str, ...]] = ("the way of moving, which the motion of the noise shows",)
 
