@@ -255,10 +255,15 @@ def test_how_often_was_looked_is_said_as_it_was() -> None:
 def test_text_and_people_between_two_looks_are_not_covered() -> None:
     stream = people.find_text([], _hiding.people.text_detector(), every=_region.TEXT_EVERY)
     most = stream.status.often.split()[-2]
-    assert f"fewer than {most} frames" in _region.MISSED_TEXT
-    for every, said in ((4, "fewer than 8 frames (small ones: 16)"), (24, "24 frames")):
-        promise = protect.make("blur", {"every": every}).promise(protect.Shape(96, 128, 8))
-        assert any(said in each for each in promise.not_covered)
+    text = f"what comes and goes between two looks, up to {most} frames apart"
+    for every, said in ((4, "up to 8 frames apart (for small people 16)"), (24, "to 24 frames")):
+        method = protect.make("blur", {"every": every})
+        for frames in (8, None):
+            left = method.promise(protect.Shape(96, 128, frames)).not_covered
+            assert any(said in each for each in left)
+            assert any(text in each for each in left)
+        picture = method.promise(protect.Shape(96, 128, 1)).not_covered
+        assert not any("between two looks" in each for each in picture)
     annotated = protect.make("blur", {"import_boxes": "boxes.json"})
     left = annotated.promise(protect.Shape(96, 128, 8)).not_covered
     assert "people who are not in the imported annotations" in left

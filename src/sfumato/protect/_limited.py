@@ -76,7 +76,7 @@ class Limited(Method):
 
     def promise(self, shape: Shape) -> Promise:
         promise = self.inner.promise(shape)
-        not_covered = (*self.region.not_covered, *promise.not_covered)
+        not_covered = (*self.region.not_covered(shape.frames), *promise.not_covered)
         if isinstance(promise, NoGuarantee):
             reason = f"{promise.reason} It is limited to {self._where}: the rest is as recorded."
             reason = " ".join([reason, *self.region.by_hand.left_open])

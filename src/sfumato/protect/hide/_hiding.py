@@ -145,8 +145,12 @@ class Hiding(Method):
             used += [(f"{check.name} at the output", check.device), *self._body_checked_by]
         if self._text_checked and self.region.streams:
             text = self._text_detector
-            used.append((f"{text.name} every {TEXT_CHECK_EVERY} frames at the output", text.device))
+            used.append((self._at_the_output(text.name, TEXT_CHECK_EVERY), text.device))
         return tuple(used)
+
+    def _at_the_output(self, name: str, every: int) -> str:
+        picture = any(stream.status.frames == 1 for stream in self.region.streams)
+        return f"{name}{'' if picture else f' every {every} frames'} at the output"
 
     @cached_property
     def _check_detector(self) -> people.FaceDetector:
@@ -173,7 +177,7 @@ class Hiding(Method):
             assumptions=()
             if self.check
             else ("no second detector checked the output: the check was switched off",),
-            not_covered=(*self.region.not_covered, *self.leaves),
+            not_covered=(*self.region.not_covered(shape.frames), *self.leaves),
             randomness=self.drawn_from,
         )
 
@@ -354,7 +358,7 @@ class Hiding(Method):
     def _body_check(self) -> Check:
         """Whole people who are open, or of whom no head was covered."""
         detector = people.person_detector(BODY_CHECK_DETECTOR)
-        looks = f"{detector.name} every {BODY_CHECK_EVERY} frames at the output"
+        looks = self._at_the_output(detector.name, BODY_CHECK_EVERY)
         self._body_checked_by = ((looks, detector.device),)
         if self.region.kind == "people":
             return open_people(detector, BODY_CHECK_EVERY)

@@ -30,8 +30,7 @@ Kind = Literal["faces", "people", "background", "text", "mask"]
 MOST_EVERY = people.LOOKAHEAD
 TEXT_EVERY = 4
 MISSED_TEXT = (
-    "text that the detector missed, such as letters below about eight pixels, handwriting, or what shows "
-    f"for fewer than {2 * TEXT_EVERY} frames"  # between two looks where there was none before
+    "text that the detector missed, such as letters below about eight pixels or handwriting"
 )
 MISSED = "people whom every detector missed in a frame and its neighbours"
 NOT_IMPORTED = "people who are not in the imported annotations"
@@ -208,26 +207,21 @@ class Region:
         """Name and device of every detector that looked at the last recording."""
         return tuple(each for stream in self.streams for each in stream.status.used)
 
-    @property
-    def not_covered(self) -> tuple[str, ...]:
+    def not_covered(self, frames: int | None = None) -> tuple[str, ...]:
+        """For the card of a recording of so many frames; None where that is not known."""
         by_hand, left = self.by_hand.not_covered, _LEAVES[self.kind]
         if self.kind == "mask":
             return (*by_hand, *left)
         text = MISSED_TEXT if self.covers_text else people.TEXT
+        if self.covers_text and frames != 1:  # where there was none before, looks are rarer
+            text += _between(2 * TEXT_EVERY, "what comes and goes")
         if self.kind in ("text", "background"):
             return (*by_hand, *left, text)
-        return (*by_hand, self._missed, text, *people.NOT_COVERED, *left)
-
-    @property
-    def _missed(self) -> str:
-        if self.import_boxes is not None:
-            return NOT_IMPORTED
+        missed = MISSED if self.import_boxes is None else NOT_IMPORTED
         most = people.most_between_looks(self.every or 1)
-        if most == 1:
-            return MISSED
-        return (
-            f"{MISSED}, or who are to be seen for fewer than {most} frames (small ones: {2 * most})"
-        )
+        if self.import_boxes is None and frames != 1 and most > 1:
+            missed += _between(most, "who come and go") + f" (for small people {2 * most})"
+        return (*by_hand, missed, text, *people.NOT_COVERED, *left)
 
     @property
     def words(self) -> str:
@@ -308,6 +302,10 @@ class Region:
         )
         self.streams.append(stream)
         return stream
+
+
+def _between(most: int, whoever: str) -> str:
+    return f", or {whoever} between two looks, up to {most} frames apart"
 
 
 RegionName = Annotated[
