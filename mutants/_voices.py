@@ -132,7 +132,7 @@ MUTANTS = (
         (
             Patch(
                 "protect/_release.py",
-                'said = f" {_VOICES_IF_ANY}" if audio == "keep" else ""',
+                'said = f" {_VOICES_IF_ANY[audio]}"',
                 'said = ""',
             ),
         ),

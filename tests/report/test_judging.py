@@ -194,6 +194,15 @@ def test_the_three_questions_are_answered_by_method() -> None:
     assert "no pixel of the recording" in answers["skeleton"][0]
     # of a chain, what is seen in the end
     assert three_questions(card_of("blur+avatar")) == three_questions(cards["avatar"])
+    # where people are shown on purpose, nobody is told that their faces are gone
+    for method in ("silhouette", "blur", "edges"):
+        for region in ("background", "text", "mask file"):
+            assert (
+                "are shown as they"
+                in three_questions(card_of(method, region=region))["singling out"]
+            )
+    faces = three_questions(card_of("silhouette", region="faces"))
+    assert tuple(faces.values()) == answers["faces"]
     # an unknown method is not made better than it is
     assert all("Not excluded" in each for each in three_questions(card_of("new")).values())
 

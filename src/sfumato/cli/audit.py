@@ -49,19 +49,21 @@ def guarantee(
     """Try to refute the promise on CARD; the verdict is written beside it. Exit code 1 if refuted."""
     from sfumato.audit import audit_guarantee, verdict_paths, write_verdict
     from sfumato.files import refuse_overwrite
+    from sfumato.privacy import NoGuarantee
 
     for path in verdict_paths(card):
         refuse_overwrite(path, force=force)
     with progress_bar(hidden=as_json):
         verdict = audit_guarantee(card, trials=trials, confidence=confidence)
     machine, words = write_verdict(verdict, card, force=force)
+    found = "the promise is REFUTED" if verdict.refuted else "the promise is not refuted"
+    unsafe = "an audit can refute a promise, never prove it; the card says what is not covered."
+    if isinstance(verdict.promise, NoGuarantee):
+        found, unsafe = "nothing is promised, so nothing was tried", "nothing is proven."
+    elif verdict.refuted:
+        unsafe = "do not release it: its promise is wrong."
     last = ending(
-        f"the promise is {'REFUTED' if verdict.refuted else 'not refuted'}; written to {machine.name} "
-        f"and {words.name}.",
-        "do not release it: its promise is wrong."
-        if verdict.refuted
-        else "an audit can refute a promise, never prove it; the card says what is not covered.",
-        f"sfumato report {card}",
+        f"{found}; written to {machine.name} and {words.name}.", unsafe, f"sfumato report {card}"
     )
     emit(as_json, verdict.to_json(), escape(str(verdict)), *last, ok=not verdict.refuted)
     if verdict.refuted:

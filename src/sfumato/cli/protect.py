@@ -304,10 +304,12 @@ def _attributes(
             report = run(request, counted, say)
         if reserve is not None:
             reserve.record([target])
-        _finish(report, source, target, as_json)
+        _finish(report, source, target, as_json, pictures=False)
 
 
-def _finish(report: Any, source: Path, target: Path, as_json: bool) -> None:
+def _finish(
+    report: Any, source: Path, target: Path, as_json: bool, *, pictures: bool = True
+) -> None:
     """The notes of a run, then its last three lines; all of the promise stands on the card."""
     from sfumato.privacy import NoGuarantee, promise_from_json
 
@@ -318,7 +320,7 @@ def _finish(report: Any, source: Path, target: Path, as_json: bool) -> None:
     if promises:
         promise = promise_from_json(promises[0])
         open_questions = not_safe(promise)
-        by_eye = isinstance(promise, NoGuarantee) and promise.mechanism != "voice"
+        by_eye = pictures and isinstance(promise, NoGuarantee) and promise.mechanism != "voice"
         check = f"review {target}" if by_eye else f"verify {target}"
         then = f"sfumato {check}"
     if "name_list" in payload:

@@ -22,7 +22,7 @@ INDEX = "metadata.jsonl"
 _ONE_DATE = 315_619_200  # 2 January 1980: archives cannot hold an earlier one
 Names = Literal["random", "keep"]
 
-NAMES_NOTE = "The names of the files and of their folders were kept: a name may identify the person recorded."
+NAMES_NOTE = "the names of the files and of their folders, which were kept: a name may identify the person recorded"
 CLASSES_NOTE = (
     "The class folders were kept: the class of every recording is public and is not protected."
 )

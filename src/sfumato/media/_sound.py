@@ -34,8 +34,8 @@ from sfumato.media._sound_files import (
 Samples = NDArray[np.float32]
 
 AUDIO_NOTE = (
-    "Any sound of the recording was kept: voices, names spoken and places heard are not protected "
-    "by this method."
+    "any sound of the recording, which was kept: voices, names spoken and places heard are not "
+    "protected by this method"
 )
 
 _ENCODERS = {"mp4": "aac", "mov": "aac", "matroska": "flac"}

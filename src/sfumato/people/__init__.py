@@ -71,6 +71,7 @@ from sfumato.people.detect._search import search, searchers
 from sfumato.people.detect._sightings import Look, Sighting
 from sfumato.people.track._batches import in_parallel
 from sfumato.people.track._find import EVERY, LOOKAHEAD, PeopleStream, find, held_back
+from sfumato.people.track._motion import most_between_looks
 from sfumato.people.track._point import carried, person_at
 from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, place_of_pose, poses
 from sfumato.people.track._status import (
@@ -147,6 +148,7 @@ __all__ = [
     "in_parallel",
     "iou",
     "look_near",
+    "most_between_looks",
     "numbered",
     "person_at",
     "person_detector",

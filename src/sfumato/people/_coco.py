@@ -149,11 +149,21 @@ class CocoAnnotations:
             yield frame, self.frames[index]
 
 
+_LARGEST = 1 << 30  # bytes: masks of hours are less
+
+
 @reading("COCO JSON with images and annotations")
 def read_coco(path: str | os.PathLike[str]) -> CocoAnnotations:
     """Read a COCO file; raises a sentence when it is not one."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        file = Path(path)
+        size = file.stat().st_size
+        if not file.is_dir() and (not file.is_file() or size > _LARGEST):
+            raise SfumatoError(
+                f"Expected a COCO JSON file of at most {_LARGEST >> 20} MB, got a larger one, or a device: "
+                "check its name."
+            )
+        text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise SfumatoError(
             f"Expected a COCO JSON file, but it cannot be opened ({error.strerror}): check its name."

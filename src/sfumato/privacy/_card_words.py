@@ -8,6 +8,8 @@ from sfumato.privacy._frame_review import words_of_reviews
 from sfumato.privacy._guarantee import Guarantee, NoGuarantee, format_epsilon, format_rate
 from sfumato.privacy._units import UnitKind
 
+# what tries to refute a promise, and what measures where there is none
+_AUDITS = {True: "sfumato audit guarantee CARD", False: "attacks on the output (sfumato audit)"}
 _PERSON_UNITS = {UnitKind.PERSON}
 _WHOLE_UNITS = {UnitKind.RECORD, UnitKind.CLIP, UnitKind.VIDEO, UnitKind.PERSON}
 
@@ -107,6 +109,8 @@ def _floating_point(promise: Guarantee | NoGuarantee) -> str:
     """Covered only where the promise itself says so; older cards and trainings do not."""
     if isinstance(promise, Guarantee) and DRAWN_EXACTLY in promise.public:
         return "Covered: everything random was drawn exactly, from integers."
+    if isinstance(promise, NoGuarantee):
+        return "Does not apply: nothing is proven."
     return "Not covered."
 
 
@@ -125,10 +129,10 @@ def checklist(card: Card) -> dict[str, str]:
         "Tuning on private data": card.tuning,
         "Temporary files with private content": "; ".join(card.temporary_files) or "None.",
         "Floating-point attacks on the noise": _floating_point(promise),
-        "How to check": "sfumato verify OUTPUT; sfumato audit guarantee CARD",
+        "How to check": f"sfumato verify OUTPUT; {_AUDITS[isinstance(promise, Guarantee)]}",
     }
     if card.detectors:
-        answers["What looked for people"] = "; ".join(card.detectors)
+        answers["What looked for people and text"] = "; ".join(card.detectors)
     if card.reviews is not None:
         answers["Who looked at the output"] = words_of_reviews(card.reviews)
     if isinstance(promise, NoGuarantee):

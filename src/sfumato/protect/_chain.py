@@ -42,6 +42,7 @@ class Chain(Method):
             sum(each.memory for each in every),
             max(each.gpus for each in every),
         )
+        self.draws_at_random = any(each.draws_at_random for each in stages)  # type: ignore[misc]
         self.name = "+".join(stage.name for stage in stages)  # type: ignore[misc]
         self.summary = ", then ".join(stage.summary for stage in stages)  # type: ignore[misc]
 

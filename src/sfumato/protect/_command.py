@@ -179,7 +179,10 @@ def run(request: Request, spend: Spend | None, say: Callable[[str], None]) -> Co
     ``say`` is told what was chosen and what to expect before anything private is read.
     """
     settings, said = with_defaults(request.method, request.settings)
-    for sentence in (*said, *make(request.method, settings).remarks(NOMINAL)):
+    method = make(request.method, settings)
+    if not method.draws_at_random and any(name.rpartition(".")[2] == "seed" for name in settings):
+        said.append(f"The seed has no effect: {method.name} draws nothing at random.")
+    for sentence in (*said, *method.remarks(NOMINAL)):
         say(sentence)
     if request.source.is_dir():
         return _folder(request, settings, spend)

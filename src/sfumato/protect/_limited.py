@@ -34,9 +34,14 @@ class Limited(Method):
         self.inner, self.region, self.watchers = inner, region, region.watchers
         # a wrapper speaks under the name of what it wraps
         self.name = inner.name  # type: ignore[misc]
-        where = region.kind if region.kind != "mask" else "the pixels of a mask"
-        self.summary = f"{inner.summary}, limited to {where}"  # type: ignore[misc]
+        self.summary = f"{inner.summary}, limited to {self._where}"  # type: ignore[misc]
         self.randomness = inner.randomness
+        self.draws_at_random = inner.draws_at_random  # type: ignore[misc]
+
+    @property
+    def _where(self) -> str:
+        text = self.region.covers_text and self.region.kind != "text"
+        return self.region.words + (" and the text that was found" if text else "")
 
     @property
     def lookahead(self) -> int:
@@ -71,9 +76,11 @@ class Limited(Method):
 
     def promise(self, shape: Shape) -> Promise:
         promise = self.inner.promise(shape)
-        not_covered = (*self.region.not_covered, *promise.not_covered)
+        not_covered = (*self.region.not_covered(shape.frames), *promise.not_covered)
         if isinstance(promise, NoGuarantee):
-            return replace(promise, not_covered=not_covered)
+            reason = f"{promise.reason} It is limited to {self._where}: the rest is as recorded."
+            reason = " ".join([reason, *self.region.by_hand.left_open])
+            return replace(promise, reason=reason, not_covered=not_covered)
         if not self.region.public_mask:
             found = "a mask from a file" if self.region.kind == "mask" else "a detector"
             return NoGuarantee(

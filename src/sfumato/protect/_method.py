@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -95,10 +95,25 @@ def _checking(init: Callable[..., None]) -> Callable[..., None]:
                 if each.kind is each.POSITIONAL_OR_KEYWORD and key != "self"
             }
             typed = {key: value for key, value in given.items() if key not in objects}
-            given |= checked(_schema(method), typed, f"the method {name}", ProtectError)
+            given |= (told := checked(_schema(method), typed, f"the method {name}", ProtectError))
+            refuse_without_effect(method, told)
         init(self, *positional, **given)
 
     return checking
+
+
+def refuse_without_effect(method: type[Method], given: Mapping[str, Any]) -> None:
+    """Nobody may believe in a setting that does nothing beside the others."""
+    accepted = method.accepted_settings()
+    names, why = method.without_effect(given)
+    for name in sorted(names & given.keys()):
+        value = given[name]
+        typed = isinstance(value, str | int | float)  # no object of Python code
+        if typed and value != accepted[name].default:
+            raise ProtectError(
+                f"Expected settings that have an effect, got {name} {why}, where it has none: leave it "
+                "out."
+            )
 
 
 class Method(ABC):
@@ -126,6 +141,8 @@ class Method(ABC):
     audits: ClassVar[frozenset[str]] = frozenset({"average", "average-near"})
     # Its noise depends on the size of the picture, so that its code is audited at that size.
     noise_needs_size: ClassVar[bool] = False
+    # Whether anything in it is drawn at random; where nothing is, a seed has no effect.
+    draws_at_random: ClassVar[bool] = True
     # Its output shows people on purpose who are nobody: a person detector is meant to find them.
     draws_people: ClassVar[bool] = False
     # Where it detects people in the original frames; None if it works on whole pictures.
@@ -141,6 +158,11 @@ class Method(ABC):
     @_checking
     def __init__(self, *, seed: Seed | None = None) -> None:
         self.randomness = Randomness(seed)
+
+    @property
+    def drawn_from(self) -> str:
+        """Where what is drawn at random comes from, for the card."""
+        return self.randomness.label if self.draws_at_random else "nothing is drawn at random"
 
     @classmethod
     def from_card(cls, card: Card) -> Self:
@@ -183,7 +205,7 @@ class Method(ABC):
             mechanism=self.name,
             reason=self.reason,
             not_covered=self.leaves,
-            randomness=self.randomness.label,
+            randomness=self.drawn_from,
         )
 
     @abstractmethod
@@ -258,6 +280,11 @@ class Method(ABC):
             if inspect.Parameter.VAR_KEYWORD not in kinds:
                 break
         return found
+
+    @classmethod
+    def without_effect(cls, given: Mapping[str, Any]) -> tuple[frozenset[str], str]:
+        """The settings that do nothing beside the other ones that were given, and why."""
+        return frozenset(), ""
 
     @classmethod
     def settings_schema(cls) -> type[Settings]:

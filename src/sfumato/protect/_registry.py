@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from sfumato.privacy import Card, Unit, UnitKind
 from sfumato.protect._dataset_method import DatasetMethod
-from sfumato.protect._method import Method, ProtectError
+from sfumato.protect._method import Method, ProtectError, refuse_without_effect
 from sfumato.settings import checked, shown
 
 # name -> "module:Class"
@@ -217,6 +217,10 @@ def _limited(name: str, own: dict[str, Any], limits: dict[str, Any]) -> Method:
             f"region, with {next(iter(limits))!r} (--except, --from, --to, --cover), got {name}: it has "
             "no tracks to leave open and no places to cover."
         )
+    if get(name).medium == "sound":
+        raise ProtectError(
+            f"Expected no {next(iter(limits))!r} with the method {name}, which is for sound: leave it out."
+        )
     if "region" not in limits:
         raise ProtectError(
             f"The method {name} works on the whole picture, so the setting {next(iter(limits))!r} "
@@ -224,6 +228,7 @@ def _limited(name: str, own: dict[str, Any], limits: dict[str, Any]) -> Method:
         )
     # the same types and bounds as for methods that work on regions anyway
     limits = checked(Hiding.settings_schema(), limits, f"the method {name}", ProtectError)
+    refuse_without_effect(Hiding, limits)  # type: ignore[type-abstract]
     decided = ByHand.of({name: limits.pop(name, None) for name in BY_HAND})
     region = Region(limits.pop("region") or Hiding.default_region, **limits, by_hand=decided)
     if region.public_mask and "unit" in own:

@@ -66,10 +66,13 @@ Audio = Literal["drop", "keep", "anonymize"]
 _IF_KEPT = "sound, if it is kept"  # how a method names what is not covered only then
 _VOICES_AS_THEY_WERE = "Voices are as they were: the sound was kept."
 # a promise is made before anybody looks whether there is sound
-_VOICES_IF_ANY = "Voices are as they were: any sound was kept."
+_VOICES_IF_ANY = {
+    "keep": "Voices are as they were: any sound was kept.",
+    "anonymize": "Any voices were changed, and nothing bounds what can still be recognised in them.",
+}
 _ANONYMIZED_NOTE = (
-    "Any sound was anonymized, which proves nothing: words and names that are spoken, accent, and who "
-    "speaks when are not protected."
+    "any sound, which was anonymized, and that proves nothing: words and names that are spoken, accent, "
+    "and who speaks when are not protected"
 )
 
 
@@ -280,7 +283,7 @@ def narrowed_by_sound(promise: Promise, audio: Audio = "keep") -> Promise:
     """R14: sound has no noise; whatever is left of it voids a promise about a whole recording."""
     note = AUDIO_NOTE if audio == "keep" else _ANONYMIZED_NOTE
     not_covered = (*promise.not_covered, note)
-    said = f" {_VOICES_IF_ANY}" if audio == "keep" else ""
+    said = f" {_VOICES_IF_ANY[audio]}"
     if isinstance(promise, NoGuarantee):
         return replace(promise, reason=f"{promise.reason}{said}", not_covered=not_covered)
     if promise.unit.kind in {UnitKind.PIXELS, UnitKind.FRAME}:

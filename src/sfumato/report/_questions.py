@@ -23,6 +23,11 @@ _FIGURE = (
     "Possible by gait, by stature and by the room, which stays visible.",
     "Possible: movement shows activity and health, stature hints at age and sex; appearance is hidden.",
 )
+_SHOWN = (
+    "Possible: the people are shown as they were recorded, or where a mask leaves them open.",
+    "Possible: faces, clothes and gait in another recording link the two.",
+    "Possible: whatever can be seen of a person can be read.",
+)
 _AVATAR = (
     "Possible by movement: the avatar moves as the person did. Appearance is that of somebody who never "
     "lived, where the person was found.",
@@ -62,7 +67,9 @@ _BY_METHOD = {
     "edges": _PICTURE, "isr": _PICTURE, "appearance-free": _PICTURE, "external": _PICTURE,
     "pass": _DONORS, "voice": _VOICE, "sgd": _MODEL, "public-only": _MODEL,
 }  # fmt: skip
-_COVERS = frozenset({"blur", "pixelate"})
+_COVERS = frozenset({"blur", "pixelate", "silhouette", "selective"})
+_HIDE_PEOPLE = frozenset({"faces", "people"})
+_SHOW_PEOPLE = frozenset({"background", "text", "mask file"})
 
 
 def three_questions(card: Card) -> dict[str, str]:
@@ -80,8 +87,13 @@ def three_questions(card: Card) -> dict[str, str]:
 
 
 def _of(stage: str, card: Card) -> tuple[str, str, str] | None:
-    if stage in _COVERS:
-        return _FACES if "faces" in set(_regions(card.settings)) else _FIGURE
+    regions = set(_regions(card.settings))
+    covers = stage in _COVERS
+    # a method that is limited to a region leaves the rest as recorded, whatever it does there
+    if (covers or stage == card.method) and regions & _SHOW_PEOPLE and not regions & _HIDE_PEOPLE:
+        return _SHOWN
+    if covers:
+        return _FACES if "faces" in regions else _FIGURE
     return _BY_METHOD.get(stage)
 
 

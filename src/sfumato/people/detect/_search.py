@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.errors import SfumatoError
 from sfumato.media import Image
 from sfumato.people._boxes import Box
 from sfumato.people.detect._protocols import (
@@ -48,6 +49,15 @@ def searchers(
         names = (detector or SEARCH).split("+")
         known = detectors()
         segmenters = [n for n in names if n in known["masks"] and n not in known["people"]]
+        if segmenters and not masks:
+            raise SfumatoError(
+                f"Expected detectors of people or faces, got {segmenters[0]!r}, which makes masks, where "
+                "none are made: leave it out, or cover whole people (--region people)."
+            )
+        if len(segmenters) > 1:
+            raise SfumatoError(
+                f"Expected one network for masks, got {'+'.join(segmenters)}: name one of them."
+            )
         search = [n for n in names if n not in segmenters] or SEARCH.split("+")
         segment = _segmenter(segmenters, offline) if masks else None
         return _named(search, known, offline), segment

@@ -258,6 +258,7 @@ class Look:
         every = (*self._bodies, *self._faces)
         self.name = "+".join(each.name for each in every) or "none"
         self.device = ", ".join(dict.fromkeys(each.device for each in every)) or "none"
+        self.helpers = () if poses is None else ((f"{poses.name} for joints", poses.device),)
         self.at_once = all(getattr(each, "at_once", False) for each in every)
         # nobody but a detector of one's own: no bundled network is asked beside it
         self.bare = not self._bodies

@@ -26,6 +26,7 @@ from sfumato.people.track._tracks import PersonTracker
 LOOKAHEAD = 24
 HOLD = 30
 EVERY = 4
+_SMALL = ", for small people on every second of these"
 
 
 class LookFor(Enum):
@@ -60,8 +61,11 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         self._look, self._every, self._segment = look, every, segment
         self._workers = threads() if look.at_once else 1
         self.lookahead = held_back(lookahead, every, self._workers)
-        name = look.name if every == 1 else f"{look.name} every {(every + 1) // 2} to {most} frames"
-        self.status = DetectorStatus(name, look.device)
+        often = "" if every == 1 else f"every {(every + 1) // 2} to {most} frames"
+        self.status = DetectorStatus(look.name, look.device, often, look.helpers)
+        segmenter = getattr(segment, "__self__", None)
+        if segmenter is not None and segmenter.name != look.name:
+            self.status.helpers += ((f"{segmenter.name} for masks", segmenter.device),)
         self._tracker = PersonTracker(self.status, lookahead, hold, policy, every)
         self._answers = self._run(frames)
 
@@ -111,6 +115,8 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
                 yield frame, LookFor.NONE
                 continue
             alternate = self._every > 1 and not last and loses_detail(frame.image)
+            if alternate and _SMALL not in self.status.often:
+                self.status.often += _SMALL
             everybody = LookFor.THOROUGH if last and not index else LookFor.ALL
             yield frame, LookFor.LARGE if large and alternate else everybody
             looked, seen, large = index, now, not large

@@ -28,6 +28,11 @@ def bounds(every: int) -> tuple[int, int]:
     return (every + 1) // 2, max(every, min(2 * every, _STILL)) if every > 1 else 1
 
 
+def most_between_looks(every: int) -> int:
+    """The most frames from one look to the next."""
+    return bounds(every)[1]
+
+
 def due(before: Thumbnail | None, now: Thumbnail, since: int, every: int) -> bool:
     """Whether it is time to look again, ``since`` frames after the last look."""
     fewest, most = bounds(every)

@@ -26,11 +26,15 @@ class DetectorStatus:
 
     ``empty`` counts the frames that were looked at and on which the detector found nothing,
     ``bridged`` and ``held`` those on which a track was continued without being seen, ``blanked``
-    those that could not be answered for and must be shown blank.
+    those that could not be answered for and must be shown blank. ``often`` is how many frames lie
+    between two looks, which says nothing of a single picture; ``helpers`` are networks that were asked
+    about whoever was found.
     """
 
     detector: str
     device: str
+    often: str = ""
+    helpers: tuple[tuple[str, str], ...] = ()
     frames: int = 0
     looked_at: int = 0
     empty: int = 0
@@ -41,9 +45,19 @@ class DetectorStatus:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def name(self) -> str:
+        """The detector, and how often it looked."""
+        return self.detector + (f" {self.often}" if self.often and self.frames > 1 else "")
+
+    @property
+    def used(self) -> tuple[tuple[str, str], ...]:
+        """Name and device of all that looked, for a card."""
+        return ((self.name, self.device), *self.helpers)
+
     def __str__(self) -> str:
         return (
-            f"{self.detector} on {self.device}: looked at {self.looked_at} of {self.frames} frames, "
+            f"{self.name} on {self.device}: looked at {self.looked_at} of {self.frames} frames, "
             f"found nothing on {self.empty}; {self.bridged} bridged, {self.held} held, "
             f"{self.blanked} blanked."
         )

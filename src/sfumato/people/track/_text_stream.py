@@ -56,8 +56,8 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         self._detector, self._every = detector, every
         self._workers = threads() if getattr(detector, "at_once", False) else 1
         self.lookahead = text_lookahead(every, self._workers)
-        often = "" if every == 1 else f" every {every} to {_rest(every)} frames"
-        self.status = DetectorStatus(detector.name + often, detector.device)
+        often = "" if every == 1 else f"every {every} to {_rest(every)} frames"
+        self.status = DetectorStatus(detector.name, detector.device, often)
         self.review = Review()  # nobody is asked to look at text frame by frame
         self._recent = RecentFrames(self.lookahead + _rest(every) + 1)
         self._letters = 0.0  # the greatest height that is taken for that of letters

@@ -16,7 +16,7 @@ from pydantic import Field, PlainValidator
 
 from sfumato.body import Light, SkinnedBody, cast_of, smpl_cast
 from sfumato.media import Frame, VideoInfo
-from sfumato.people import EVERY, LOOKAHEAD, everybody, held_back, threads
+from sfumato.people import EVERY, LOOKAHEAD, TEXT, everybody, held_back, threads
 from sfumato.privacy import NoGuarantee
 from sfumato.protect._method import Method, Promise, ProtectError, Shape
 from sfumato.protect.avatar._chosen_by_hand import ChosenByHand, chosen_by_hand
@@ -49,6 +49,7 @@ NOT_COVERED = (
     "voice and other sound, if it is kept",
     "things that tell who it is: the room, objects held, other people's reactions",
     "a person whom every detector missed in a frame and its neighbours",
+    TEXT,
 )
 
 
@@ -62,6 +63,7 @@ PUBLIC_WHEN_REFINED = (
     "pixel of the recording enters it, and masked differential privacy is conditional on the avatar "
     "pixels, that is on pose and mask being public"
 )
+UNCHECKED = "no second detector checked the output: second_look was switched off"
 REMEMBERED = "real people whom the diffusion model remembers from its own training"
 
 
@@ -167,8 +169,15 @@ class Avatar(Method):
         self._bodies: tuple[SkinnedBody, ...] | None = None
         self._layers: LayerWriter | None = None
         self._face_check = ResidualFaceCheck() if second_look else None
+        self._searched_by: Finder | None = None
         self._drew = False
         self.watchers = []
+
+    @classmethod
+    def without_effect(cls, given: Mapping[str, Any]) -> tuple[frozenset[str], str]:
+        if any(given.get(name) for name in ("poses", "masks", "inpainting")):
+            return frozenset(), ""
+        return frozenset({"tool_timeout"}), "without another tool"
 
     @property
     def lookahead(self) -> int:
@@ -211,7 +220,7 @@ class Avatar(Method):
     @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
         tools = tuple((f"{name} of another tool", "its own device") for name in self._parts)
-        own = () if self._finder is None else getattr(self._finder, "detectors_used", ())
+        own = getattr(self._searched_by, "detectors_used", ())
         return (
             *tools,
             *own,
@@ -222,10 +231,13 @@ class Avatar(Method):
         return NoGuarantee(
             mechanism="avatar",
             reason=(
-                "Every person that was found is erased and replaced by a virtual one, but nothing "
-                "bounds what motion, surroundings or a missed frame give away."
+                "Every person that was found is erased and replaced by a virtual one, or by a grey shape "
+                "where no pose fits, but nothing bounds what motion, surroundings or a missed frame give away."
             ),
-            assumptions=(PUBLIC_WHEN_REFINED if self._refinement else PUBLIC,),
+            assumptions=(
+                PUBLIC_WHEN_REFINED if self._refinement else PUBLIC,
+                *(() if self._second_look else (UNCHECKED,)),
+            ),
             not_covered=(
                 *self._by_hand.not_covered,
                 *NOT_COVERED,
@@ -240,7 +252,7 @@ class Avatar(Method):
 
     def remarks(self, shape: Shape) -> list[str]:
         return [
-            "The avatar keeps pose and gait on purpose; sound, shadows and the room are not covered.",
+            "The avatar keeps pose and gait on purpose; shadows, text and the room are not covered.",
             "A recording in which nobody is found is released as it is: look at the output.",
         ]
 
@@ -270,6 +282,7 @@ class Avatar(Method):
         self._wardrobe = Wardrobe(self.bodies, self.randomness.generator())
         self._tint: npt.NDArray[np.float32] | None = None
         finder, eraser, refiner = self.finder, self.eraser, self._refiner()
+        self._searched_by = finder
         decided, first = self._by_hand.begin(), 0
         for given, scene in self._scenes(frames, finder):
             by_hand = chosen_by_hand(decided, given)

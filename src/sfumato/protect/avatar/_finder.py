@@ -57,6 +57,7 @@ class PeopleFinder:
     ) -> None:
         self._poses = people.pose_estimator(poses, offline=offline)
         self._look = people.search(detector, offline=offline)
+        self._stream: people.PeopleStream | None = None
         self._gone: list[Seen] = []  # who was seen before: looks and bones only
         self._count = 0
         self._clear()
@@ -71,7 +72,8 @@ class PeopleFinder:
     @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
         """Name and device of every detector, for the card."""
-        return tuple((each.name, each.device) for each in (self._look, self._poses))
+        found = () if self._stream is None else self._stream.status.used
+        return (*found, (f"{self._poses.name} for poses", self._poses.device))
 
     def find(self, images: Sequence[Image]) -> Scene:
         """Everybody on these frames, as one window."""
@@ -87,7 +89,8 @@ class PeopleFinder:
         self._clear()
         held: list[Frame] = []
         first = 0
-        for frame, everybody in people.find(frames, self._look):
+        self._stream = people.find(frames, self._look)
+        for frame, everybody in self._stream:
             if held and is_cut(held[-1].image, frame.image):  # another shot: nothing goes on
                 yield held, self._scene(first, len(held), held[0].image)
                 held, first, self._ground = [], first + len(held), None

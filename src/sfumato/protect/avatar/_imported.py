@@ -57,6 +57,11 @@ class ImportedFinder:
         self._persons = Continuity()
         self._next = 0
 
+    @property
+    def detectors_used(self) -> tuple[tuple[str, str], ...]:
+        """Of our own, beside the other tools."""
+        return tuple(getattr(self._own, "detectors_used", ()))
+
     def find(self, images: Sequence[Image]) -> Scene:
         height, width = images[0].shape[:2]
         window = slice(self._next, self._next + len(images))

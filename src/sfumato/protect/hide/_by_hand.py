@@ -117,13 +117,19 @@ class ByHand:
         return tuple(said)
 
     @property
-    def sentences(self) -> tuple[str, ...]:
-        """What the card says in plain words."""
+    def left_open(self) -> tuple[str, ...]:
+        """What is shown as it was recorded, by choice."""
         said = []
         if self.leave_open:
             said.append(f"Left open on purpose, by the operator's choice: {self._tracks}.")
         if self.limits_time:
             said.append(f"Everything {self._outside} is shown on purpose as it was recorded.")
+        return tuple(said)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the card says in plain words."""
+        said = list(self.left_open)
         if self.cover:
             boxes = ", ".join(map(str, self.cover))
             said.append(f"Covered by hand in addition (frames:x,y,width,height): {boxes}.")

@@ -80,6 +80,7 @@ class External(Method):
     name: ClassVar[str] = "external"
     summary: ClassVar[str] = "another tool, called once a file"
     provides: ClassVar[str] = "no guarantee"
+    draws_at_random: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -107,7 +108,10 @@ class External(Method):
         return NoGuarantee(
             mechanism=f"external tool {Path(self._words[0]).name}",
             reason="Another tool made this output, and nothing is known about what it does.",
-            randomness=self.randomness.label,
+            not_covered=(
+                "whatever the tool left as it was: nothing here looked for people or text",
+            ),
+            randomness=self.drawn_from,
         )
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:

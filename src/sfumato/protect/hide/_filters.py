@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar
 
 import cv2
@@ -79,6 +79,7 @@ class Blur(Hiding):
     name: ClassVar[str] = "blur"
     summary: ClassVar[str] = "the faces that were found, blurred as strongly as they are large"
     provides: ClassVar[str] = "no guarantee"
+    manner = "blurred as strongly as they are large"
 
     def __init__(
         self,
@@ -87,6 +88,9 @@ class Blur(Hiding):
         published: bool = False,
         **finding: Any,
     ) -> None:
+        if published:
+            kernel = f"a kernel of {PUBLISHED_KERNEL} pixels, sigma {PUBLISHED_SIGMA:g}"
+            self.manner = f"blurred as in the papers ({kernel}), however large they are"
         super().__init__(**finding)
         self.strength, self.published = strength, published
 
@@ -96,9 +100,18 @@ class Blur(Hiding):
             {"published": True} if "kernel" in card.settings else {}
         )
 
+    @classmethod
+    def without_effect(cls, given: Mapping[str, Any]) -> tuple[frozenset[str], str]:
+        names, why = super().without_effect(given)
+        if given.get("published") and not names:
+            return frozenset({"strength"}), "with the published blur"
+        return names, why
+
     @property
     def settings(self) -> dict[str, Any]:
         told = super().settings
+        if self.region.kind == "text":
+            return told
         published, strength = told.pop("published"), told.pop("strength")
         how = {"kernel": PUBLISHED_KERNEL, "sigma": PUBLISHED_SIGMA}
         return told | (how if published else {"strength": strength})
@@ -141,8 +154,9 @@ class Pixelate(Hiding):
     """
 
     name: ClassVar[str] = "pixelate"
-    summary: ClassVar[str] = "the faces or people who were found, pixelated"
+    summary: ClassVar[str] = "the faces that were found, pixelated"
     provides: ClassVar[str] = "no guarantee"
+    manner = "pixelated"
 
     def __init__(
         self,
@@ -185,11 +199,8 @@ class Silhouette(Hiding):
     name: ClassVar[str] = "silhouette"
     summary: ClassVar[str] = "the people who were found, filled with one colour"
     provides: ClassVar[str] = "no guarantee"
+    manner = "filled with one colour"
     default_region: ClassVar[str] = "people"
-    leaves: ClassVar[tuple[str, ...]] = (
-        "outline, size and gait of the people",
-        "surroundings and other things that tell who it is",
-    )
 
     def __init__(self, *, level: Annotated[int, Field(ge=0, le=255)] = 96, **finding: Any) -> None:
         super().__init__(**finding)

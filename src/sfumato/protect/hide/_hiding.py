@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
@@ -43,6 +43,8 @@ BLANK = np.uint8(128)
 CHECK_DETECTOR = "blazeface-short"
 BODY_CHECK_DETECTOR, BODY_CHECK_EVERY = "nanodet", 6
 _CHECKS, _MARGIN, _COVERED = 2, 1.3, 0.3
+_FILLED = "filled with one colour"
+_SEARCH = frozenset({"detector", "on_miss", "every"})  # how people are looked for
 _ONE_PLACE = 0.1  # of the union of two places that they share
 _AHEAD = 4
 
@@ -62,11 +64,11 @@ class Hiding(Method):
     | nobody found | the recording is released as it is, and the remarks say so beforehand |
     """
 
-    leaves: ClassVar[tuple[str, ...]] = (
-        "body, clothes, gait and surroundings, which are shown as they are",
-    )
+    # How a region is covered: said after what it is. Empty where the summary says it all.
+    manner: str = ""
     works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
     default_region: ClassVar[str] = "faces"
+    draws_at_random: ClassVar[bool] = False
     audits: ClassVar[frozenset[str]] = frozenset({"deblur", "smooth", "learned", "average", "halo"})
     region: Region
 
@@ -102,9 +104,16 @@ class Hiding(Method):
                 keep_text,
             )
         )
+        if self.manner:  # what these settings cover, for the card
+            text = self.region.covers_text and self.region.kind != "text"
+            manner = self.manner if self.region.kind != "text" else _FILLED
+            self.summary = f"{self.region.words}, {manner}" + (  # type: ignore[misc]
+                f"; text that was found, {_FILLED}" if text else ""
+            )
         self.watchers = self.region.watchers
         self.check = check or None
         self.detection_log = DetectionLog()
+        self._text_checked = False
         self._body_checked_by: tuple[tuple[str, str], ...] = ()
         self._left: dict[int, list[people.Box]] = {}
         self._left_text: dict[int, list[people.TextLine]] = {}
@@ -121,16 +130,27 @@ class Hiding(Method):
     @property
     def settings(self) -> dict[str, Any]:
         own = type(self).accepted_settings().keys() - Hiding.accepted_settings().keys()
-        check = {"check": getattr(self.check, "name", self.check)}
-        return self.region.settings | check | {name: getattr(self, name) for name in sorted(own)}
+        if self.region.kind == "text":
+            own = set()  # lines of text are filled, whatever covers people
+        told = self.region.settings
+        if self._checked or self.check is None:
+            told["check"] = getattr(self.check, "name", self.check)
+        return told | {name: getattr(self, name) for name in sorted(own)}
 
     @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
-        if not self._checked:
-            return self.region.detectors_used
-        check = self._check_detector
-        faces = (f"{check.name} at the output", check.device)
-        return (*self.region.detectors_used, faces, *self._body_checked_by)
+        used = list(self.region.detectors_used)
+        if self._checked:
+            check = self._check_detector
+            used += [(f"{check.name} at the output", check.device), *self._body_checked_by]
+        if self._text_checked and self.region.streams:
+            text = self._text_detector
+            used.append((self._at_the_output(text.name, TEXT_CHECK_EVERY), text.device))
+        return tuple(used)
+
+    def _at_the_output(self, name: str, every: int) -> str:
+        picture = any(stream.status.frames == 1 for stream in self.region.streams)
+        return f"{name}{'' if picture else f' every {every} frames'} at the output"
 
     @cached_property
     def _check_detector(self) -> people.FaceDetector:
@@ -141,17 +161,24 @@ class Hiding(Method):
         return people.text_detector()
 
     def promise(self, shape: Shape) -> Promise:
+        changed = [self.region.words]
+        if self.region.covers_text and self.region.kind != "text":
+            changed.append("the text that was found")
+        if self.region.by_hand.cover:
+            changed.append("what was covered by hand")
+        reason = (
+            f"Only {' and '.join(changed)} were changed, and nothing bounds what can still be recognised "
+            "in them or around them."
+        )
+        unchecked = () if self.check else ("No second detector checked the output.",)
         return NoGuarantee(
             mechanism=self.name,
-            reason=(
-                f"Only {_describe(self.region)} were changed, and nothing bounds what can still be "
-                "recognised in them or around them."
-            ),
+            reason=" ".join([reason, *self.region.by_hand.left_open, *unchecked]),
             assumptions=()
             if self.check
             else ("no second detector checked the output: the check was switched off",),
-            not_covered=(*self.region.not_covered, *self.leaves),
-            randomness=self.randomness.label,
+            not_covered=(*self.region.not_covered(shape.frames), *self.leaves),
+            randomness=self.drawn_from,
         )
 
     @property
@@ -165,7 +192,33 @@ class Hiding(Method):
         return self.region.by_hand.sentences
 
     def remarks(self, shape: Shape) -> list[str]:
-        return ["Where nobody is found nothing is changed: look at the output before you share it."]
+        if self.region.kind == "background":
+            return ["The people are shown as they are: only what surrounds them is covered."]
+        if self.region.kind == "mask":
+            return [
+                "What lies outside the mask is shown as it is: look at the output before you share it."
+            ]
+        what = "no text" if self.region.kind == "text" else "nobody"
+        return [
+            f"Where {what} is found nothing is changed: look at the output before you share it."
+        ]
+
+    @classmethod
+    def without_effect(cls, given: Mapping[str, Any]) -> tuple[frozenset[str], str]:
+        region = given.get("region") or cls.default_region
+        if isinstance(region, Region):
+            return frozenset(_SEARCH), "beside a region object"
+        own = cls.accepted_settings().keys() - Hiding.accepted_settings().keys()
+        checks = {"check"} if given.get("check") else set()
+        if region == "text":
+            return frozenset(
+                {*_SEARCH, *own, *checks, "import_boxes"}
+            ), "with the region text, which is filled"
+        if region not in ("faces", "people", "background"):
+            return frozenset({*_SEARCH, *checks, "import_boxes", "keep_text"}), "with a mask file"
+        if given.get("import_boxes") is not None:
+            return frozenset(_SEARCH), "with imported annotations"
+        return frozenset(checks if region == "background" else ()), "with the region background"
 
     @abstractmethod
     def make_filter(self, shape: Shape) -> Filter:
@@ -260,6 +313,7 @@ class Hiding(Method):
                 checks["person"] = self._body_check()
         if self._checks_text:
             checks["text"] = open_text(self._text_detector)
+            self._text_checked = True
         if not checks:
             return
         known = self.detection_log.faces() if self._checked else ()
@@ -304,7 +358,8 @@ class Hiding(Method):
     def _body_check(self) -> Check:
         """Whole people who are open, or of whom no head was covered."""
         detector = people.person_detector(BODY_CHECK_DETECTOR)
-        self._body_checked_by = ((f"{detector.name} at the output", detector.device),)
+        looks = self._at_the_output(detector.name, BODY_CHECK_EVERY)
+        self._body_checked_by = ((looks, detector.device),)
         if self.region.kind == "people":
             return open_people(detector, BODY_CHECK_EVERY)
         return open_heads(detector, BODY_CHECK_EVERY, lambda number: self._left.get(number, ()))
@@ -373,15 +428,3 @@ def _joined(boxes: list[people.Box]) -> list[people.Box]:
     while len(fewer := people.unite(boxes, threshold=_ONE_PLACE)) < len(boxes):
         boxes = fewer
     return boxes
-
-
-def _describe(region: Region) -> str:
-    found = {
-        "faces": "the faces that were found",
-        "people": "the people who were found",
-        "background": "the surroundings of the people who were found",
-        "text": "the lines of text that were found",
-        "mask": "the pixels of a mask",
-    }[region.kind]
-    with_text = region.covers_text and region.kind != "text"
-    return f"{found} and the text" if with_text else found

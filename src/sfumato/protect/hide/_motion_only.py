@@ -82,11 +82,10 @@ class Selective(Hiding):
     name: ClassVar[str] = "selective"
     summary: ClassVar[str] = "the people who were found, covered by noise that moves as they do"
     provides: ClassVar[str] = "no guarantee"
+    manner = "covered by noise that moves as they do"
+    draws_at_random: ClassVar[bool] = True
     default_region: ClassVar[str] = "people"
-    leaves: ClassVar[tuple[str, ...]] = (
-        "gait, outline and the way of moving, which the motion shows",
-        "surroundings and other things that tell who it is",
-    )
+    leaves: ClassVar[tuple[str, ...]] = ("the way of moving, which the motion of the noise shows",)
 
     def make_filter(self, shape: Shape) -> Filter:
         noise = MovingNoise(shape, self.randomness.generator())

@@ -30,10 +30,21 @@ Kind = Literal["faces", "people", "background", "text", "mask"]
 MOST_EVERY = people.LOOKAHEAD
 TEXT_EVERY = 4
 MISSED_TEXT = (
-    "text that the detector missed, such as letters below about eight pixels, handwriting, or a flash of "
-    "fewer than four frames"
+    "text that the detector missed, such as letters below about eight pixels or handwriting"
 )
 MISSED = "people whom every detector missed in a frame and its neighbours"
+NOT_IMPORTED = "people who are not in the imported annotations"
+# What a region leaves as it was recorded, whatever covers the rest.
+_LEAVES = {
+    "faces": ("body, clothes, gait and surroundings, which are shown as they are",),
+    "people": (
+        "outline, size and gait of the people",
+        "surroundings and other things that tell who it is",
+    ),
+    "background": ("the people themselves, who are shown as they are",),
+    "text": ("everybody who is to be seen", "surroundings, which are shown as they are"),
+    "mask": ("everything outside the mask",),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,16 +190,12 @@ class Region:
             return told | self.by_hand.settings
         if self.kind == "text":
             return {"region": "text"} | self.by_hand.settings
-        name = getattr(self.detector, "name", self.detector) or "default"
-        found_by = "imported annotations" if self.import_boxes is not None else name
-        return {
-            "region": self.kind,
-            "detector": found_by,
-            "on_miss": self.on_miss,
-            "every": self.every,
-            "keep_text": self.keep_text,
-            **self.by_hand.settings,
-        }
+        found_by: dict[str, Any] = {"detector": "imported annotations"}
+        if self.import_boxes is None:
+            name = getattr(self.detector, "name", self.detector) or "default"
+            found_by = {"detector": name, "on_miss": self.on_miss, "every": self.every}
+        told = {"region": self.kind, **found_by, "keep_text": self.keep_text}
+        return told | self.by_hand.settings
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -198,16 +205,37 @@ class Region:
     @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
         """Name and device of every detector that looked at the last recording."""
-        return tuple((stream.status.detector, stream.status.device) for stream in self.streams)
+        return tuple(each for stream in self.streams for each in stream.status.used)
+
+    def not_covered(self, frames: int | None = None) -> tuple[str, ...]:
+        """For the card of a recording of so many frames; None where that is not known."""
+        by_hand, left = self.by_hand.not_covered, _LEAVES[self.kind]
+        if self.kind == "mask":
+            return (*by_hand, *left)
+        text = MISSED_TEXT if self.covers_text else people.TEXT
+        if self.covers_text and frames != 1:  # where there was none before, looks are rarer
+            text += _between(2 * TEXT_EVERY, "what comes and goes")
+        if self.kind in ("text", "background"):
+            return (*by_hand, *left, text)
+        missed = MISSED if self.import_boxes is None else NOT_IMPORTED
+        most = people.most_between_looks(self.every or 1)
+        if self.import_boxes is None and frames != 1 and most > 1:
+            missed += _between(most, "who come and go") + f" (for small people {2 * most})"
+        return (*by_hand, missed, text, *people.NOT_COVERED, *left)
 
     @property
-    def not_covered(self) -> tuple[str, ...]:
-        if self.kind == "mask":
-            return ("everything outside the mask", *self.by_hand.not_covered)
-        text = MISSED_TEXT if self.covers_text else people.TEXT
-        if self.kind == "text":
-            return (*self.by_hand.not_covered, "everybody who is to be seen", text)
-        return (*self.by_hand.not_covered, MISSED, text, *people.NOT_COVERED)
+    def words(self) -> str:
+        """What is worked on, for a card."""
+        found = {
+            "faces": "the faces that were found",
+            "people": "the people who were found",
+            "background": "the surroundings of the people who were found",
+            "text": "the lines of text that were found",
+            "mask": "the pixels of a mask",
+        }[self.kind]
+        if self.import_boxes is not None:
+            found = found.replace("were found", "were annotated")
+        return found
 
     def find(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
         """Every frame with the pixels to work on, ``lookahead`` frames later."""
@@ -274,6 +302,10 @@ class Region:
         )
         self.streams.append(stream)
         return stream
+
+
+def _between(most: int, whoever: str) -> str:
+    return f", or {whoever} between two looks, up to {most} frames apart"
 
 
 RegionName = Annotated[

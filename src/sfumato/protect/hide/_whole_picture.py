@@ -39,6 +39,7 @@ class Skeleton(Method):
         "gait, proportions and the way of moving",
         "how many people there are",
     )
+    draws_at_random: ClassVar[bool] = False
     works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
 
     def __init__(self, *, detector: Named | None = None, seed: Seed | None = None) -> None:
@@ -58,7 +59,7 @@ class Skeleton(Method):
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
         if self._stream is None:
             return ()
-        return ((self._stream.status.detector, self._stream.status.device),)
+        return self._stream.status.used
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         self._stream = people.find(frames, self.detector, masks=False)
@@ -149,6 +150,7 @@ class Edges(Method):
         "Lines keep the outline of faces and bodies, and nothing bounds what they tell."
     )
     leaves: ClassVar[tuple[str, ...]] = ("outlines of faces and bodies, text and surroundings",)
+    draws_at_random: ClassVar[bool] = False
     works_with: ClassVar[tuple[str, ...]] = ("opencv-python-headless",)
 
     def __init__(
