@@ -27,6 +27,7 @@ _AT_EDGE, _BEYOND = 0.02, 0.5  # of the picture's sides, of the box's
 _FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules
 _CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.4, 0.65
+_WIDER = 1.2  # of a box's ellipse: hands and feet lie in its corners
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
 
 
@@ -37,7 +38,7 @@ def paint_floor(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[floa
     paint_body(core, person.joints, None, _CORE * radius, origin)
     seen = core.any() and float(drawn[core > 0].mean()) >= _AGREED
     head = person.head if person.head is None or not seen else person.head.scale(_SLIM_HEAD)
-    paint_body(drawn, person.joints, head, radius * (_SLIM if seen else 1.0), origin)
+    paint_body(drawn, person.joints, head, radius, origin, _SLIM if seen else 1.0)
 
 
 def beyond_edges(box: Box, width: int, height: int) -> Box:
@@ -113,7 +114,7 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
     if not part.size or float(part.mean()) < _least_filled(person):
         # what lies beyond the box is background even where the ellipse goes on outside the picture
         whole = np.zeros(shape, np.uint8)
-        paint_ellipse(whole, beyond_edges(person.box, width, height), origin)
+        paint_ellipse(whole, beyond_edges(person.box, width, height).scale(_WIDER), origin)
         place = person.box.grow(1, 1).shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
         drawn[place] |= whole[place]
     return replace(person, cut=drawn.view(bool), window=(rows, columns))
