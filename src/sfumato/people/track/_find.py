@@ -20,7 +20,7 @@ from sfumato.people.detect._tiles import brightened, loses_detail
 from sfumato.people.detect._turned import IN_TURN
 from sfumato.people.track._batches import in_parallel, with_last
 from sfumato.people.track._motion import bounds, due, thumbnail
-from sfumato.people.track._person_masks import Segment, masked
+from sfumato.people.track._person_masks import Segment, masked, near_ones
 from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 from sfumato.people.track._tracks import PersonTracker
 
@@ -136,7 +136,7 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
             return people
         image = np.ascontiguousarray(brightened(frame.image))
         whole = [masked(person, image, segment) for person in people]
-        return People(whole, people.number, people.blank)
+        return People(near_ones(whole, image, segment), people.number, people.blank)
 
 
 def held_back(lookahead: int, every: int, workers: int) -> int:

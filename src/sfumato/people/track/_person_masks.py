@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import cv2
@@ -28,6 +28,7 @@ _FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules
 _CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.4, 0.65
 _WIDER = 1.2  # of a box's ellipse: hands and feet lie in its corners
+_NEAR = 0.25  # of the picture inside a box: somebody so near is seen in the whole picture
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
 
 
@@ -76,6 +77,20 @@ def _network_mask(
         columns.start - left.start : columns.stop - left.start,
     ]
     return (inside > _THRESHOLD).astype(np.uint8)
+
+
+def near_ones(people: Sequence[Person], image: Image, segment: Segment) -> list[Person]:
+    """The same people; whoever is so near that boxes hold a part of them at best, or are drawn around one
+    of two, also gets what the network masks in the whole picture, for which it was made."""
+    height, width = image.shape[:2]
+    near = [one for one in people if one.box.clip(width, height).area >= _NEAR * width * height]
+    if not near:
+        return list(people)
+    whole = segment(image) > _THRESHOLD
+    near[0].add_to(whole)
+    everywhere = slice(0, height), slice(0, width)
+    larger = replace(near[0], cut=whole, window=everywhere)
+    return [larger if one is near[0] else one for one in people]
 
 
 def masked(person: Person, image: Image, segment: Segment) -> Person:
