@@ -28,6 +28,8 @@ _FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules
 _CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.4, 0.65
 _WIDER = 1.2  # of a box's ellipse: hands and feet lie in its corners
+_HEAD_ALONE = 0.7  # of a box: a head that large has no body in it
+_BODY = 1.6, 7.5  # widths of a head to either side, and heights down from its top
 _NEAR = 0.25  # of the picture inside a box: somebody so near is seen in the whole picture
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
 
@@ -93,6 +95,32 @@ def near_ones(people: Sequence[Person], image: Image, segment: Segment) -> list[
     return [larger if one is near[0] else one for one in people]
 
 
+def _is_head_alone(person: Person) -> bool:
+    return (
+        person.head is not None
+        and not person.joints[:, 2].any()
+        and person.head.covers(person.box) > _HEAD_ALONE
+        and person.box.height < 2 * person.box.width
+    )
+
+
+def _with_body(head: Person, image: Image, segment: Segment) -> Person:
+    """Somebody of whom a head alone was found, with the body that the network masks under it."""
+    height, width = head.shape
+    x, box = head.box.centre[0], head.box
+    wide, high = _BODY[0] * box.width, _BODY[1] * box.height
+    rows, columns = around = Box(x - wide, box.y0, x + wide, box.y0 + high).pixels(width, height)
+    if rows.stop - rows.start < 1 or columns.stop - columns.start < 1:
+        return head
+    place = Box(columns.start, rows.start, columns.stop, rows.stop)
+    own = head.mask
+    seen = _network_mask(image, place, segment, rows, columns) | own[around]
+    _, pieces = cv2.connectedComponents(seen, connectivity=4)
+    joined = np.unique(pieces[own[around]])
+    own[around] |= np.isin(pieces, joined[joined > 0])
+    return replace(head, cut=own, window=(slice(0, height), slice(0, width)))
+
+
 def masked(person: Person, image: Image, segment: Segment) -> Person:
     """The same person with a mask: network and geometry united, all of the box's ellipse where the
     network sees next to nothing."""
@@ -132,4 +160,5 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
         paint_ellipse(whole, beyond_edges(person.box, width, height).scale(_WIDER), origin)
         place = person.box.grow(1, 1).shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
         drawn[place] |= whole[place]
-    return replace(person, cut=drawn.view(bool), window=(rows, columns))
+    person = replace(person, cut=drawn.view(bool), window=(rows, columns))
+    return _with_body(person, image, segment) if _is_head_alone(person) else person

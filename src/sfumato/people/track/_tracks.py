@@ -73,6 +73,9 @@ class _Track:
             part = (self.last - earlier) / (index - earlier)
             expected = _mixed(self.sightings[earlier].head, found.head, part)
             self.sightings[self.last] = replace(before, head=_either(before.head, expected))
+        if found.body and not any(one.body for one in self.sightings.values()):
+            # the body of a head that was seen alone until now was there before
+            self.sightings = {i: _embodied(one, found) for i, one in self.sightings.items()}
         self.velocity, self.last = (vx, vy), index
         self.sightings[index] = found
         self.believed, self.count = True, self.count + 1
@@ -341,6 +344,11 @@ def _continued(known: Sighting, found: Sighting) -> Sighting:
     box = replace(known.box.shift(x1 - x0, y1 - y0), score=found.score)
     moved = _moved(known, box, 0.0)
     return replace(moved, head=found.head, sources=found.sources, solid=found.solid)
+
+
+def _embodied(head: Sighting, later: Sighting) -> Sighting:
+    """Somebody of whom a head alone was seen, with the body that a later look shows."""
+    return replace(_continued(later, head), body=True)
 
 
 def _moved(known: Sighting, box: Box, growth: float) -> Sighting:
