@@ -12,6 +12,7 @@ from sfumato.people.detect._sightings import SAME, Sighting
 
 # quarters by which the picture is turned, one on each look; tracks bridge the looks between
 IN_TURN = (2, 1, 2, 3)
+_AROUND = 0.8  # of somebody who was seen upright, inside a turned find
 _PART = 0.6  # of a box that lies inside somebody who was seen upright
 
 
@@ -32,9 +33,13 @@ def turned_back(one: Sighting, quarters: int, width: int, height: int) -> Sighti
 
 
 def with_turned(found: Sequence[Sighting], turned: Sequence[Sighting]) -> list[Sighting]:
-    """Everybody who was seen upright, and those whom the turned picture shows better or alone."""
+    """Everybody who was seen upright, and those whom the turned picture shows better or alone. A doubtful
+    find around somebody who is surely upright is nobody."""
     everybody = list(found)
+    sure = [other.box for other in found if other.body and other.solid]
     for one in turned:
+        if not one.solid and any(one.box.covers(box) >= _AROUND for box in sure):
+            continue
         rivals = [i for i, other in enumerate(everybody) if other.body]
         same = max(rivals, key=lambda i: iou(one.box, everybody[i].box), default=None)
         if same is not None and iou(one.box, everybody[same].box) >= SAME:

@@ -30,6 +30,7 @@ _CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.4, 0.65
 _WIDER = 1.2  # of a box's ellipse: hands and feet lie in its corners
 _HEAD_ALONE = 0.7  # of a box: a head that large has no body in it
 _BODY = 1.6, 7.5  # widths of a head to either side, and heights down from its top
+_MOST_BODY = 0.6  # of the place for a body: no body fills more
 _NEAR = 0.25  # of the picture inside a box: somebody so near is seen in the whole picture
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
 
@@ -114,7 +115,10 @@ def _with_body(head: Person, image: Image, segment: Segment) -> Person:
         return head
     place = Box(columns.start, rows.start, columns.stop, rows.stop)
     own = head.mask
-    seen = _network_mask(image, place, segment, rows, columns) | own[around]
+    seen = _network_mask(image, place, segment, rows, columns)
+    if float(seen.mean()) > _MOST_BODY:
+        return head  # a floor
+    seen |= own[around]
     _, pieces = cv2.connectedComponents(seen, connectivity=4)
     joined = np.unique(pieces[own[around]])
     own[around] |= np.isin(pieces, joined[joined > 0])

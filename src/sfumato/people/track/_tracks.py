@@ -37,6 +37,7 @@ _MOST_DRIFT = 0.12
 _BEND = 0.25  # of the way of a bridged head that it may be off the straight line
 _DAMPING = 0.8  # a held box that is not followed keeps moving, more slowly each frame
 _GATE, _GATE_PER_FRAME, _WIDEST_GATE = 0.7, 0.06, 1.5  # of association, in sizes
+_FAINT_GATE = 0.5  # what nobody would believe alone continues a track in its place only
 _LARGEST_RATIO = 2.5  # two sightings of one person differ at most this much in size
 _BLIND = 2  # frames beyond the next look that are held without a look at the picture
 _WORTH = 12  # frames of holding that a sighting is worth at most
@@ -154,7 +155,11 @@ class PersonTracker:
             if index - track.last <= self.lookahead:
                 gate = min(_GATE + _GATE_PER_FRAME * (index - track.last), _WIDEST_GATE)
                 costs = [(_mismatch(track, one, index), row, i) for i, one in enumerate(found)]
-                pairs += [pair for pair in costs if pair[0] <= gate]
+                pairs += [
+                    pair
+                    for pair in costs
+                    if pair[0] <= (min(gate, _FAINT_GATE) if found[pair[2]].faint else gate)
+                ]
         rows, taken = set[int](), set[int]()
         for _, row, column in sorted(pairs):  # the best fit first
             if row not in rows and column not in taken:
