@@ -108,7 +108,7 @@ def test_a_mask_is_never_smaller_than_the_geometry(seed: int, sees: float) -> No
         sees == 0.0
     )  # then capsules and head are whole; where the body is seen, they are slimmer
     floor = np.zeros(SHAPE, np.uint8)
-    paint_body(floor, somebody.joints, head.scale(0.65), radius, (0, 0), 1.0 if blind else 0.4)
+    paint_body(floor, somebody.joints, head.scale(0.65), radius, (0, 0), 1.0 if blind else 0.3)
     window = np.zeros(SHAPE, bool)
     assert made.window is not None
     window[made.window] = True

@@ -33,7 +33,7 @@ _LIMBS = (  # pairs of joints, half width, and how far the limb goes on beyond t
 )
 _TRUNK = 0.7
 _NECK = 0.7
-_FOOT, _HAND = 0.6, 0.4
+_FOOT, _HAND = 0.45, 0.3
 
 
 def no_joints() -> Joints:

@@ -20,13 +20,13 @@ Segment = Callable[[Image], Probabilities]
 _ROOM = 0.15  # of a box's sides around it that the network sees too
 _LIMIT = 0.04  # of a box's sides beyond it that a mask may reach: hands, hair
 _THRESHOLD = 0.4
-_MARGIN = 0.008  # of the box's longer side by which a mask is widened
+_MARGIN = 0.005  # of the box's longer side by which a mask is widened
 # A mask that fills less of its box is not believed: of somebody whose trunk has joints, of anybody else.
 _FILLED, _FILLED_UNSURE = 0.3, 0.5
 _AT_EDGE, _BEYOND = 0.02, 0.5  # of the picture's sides, of the box's
 _FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules
-_CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.4, 0.65
+_CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.3, 0.65
 _WIDER = 1.2  # of a box's ellipse: hands and feet lie in its corners
 _HEAD_ALONE = 0.7  # of a box: a head that large has no body in it
 _BODY = 1.6, 7.5  # widths of a head to either side, and heights down from its top
