@@ -34,11 +34,11 @@ def turned_back(one: Sighting, quarters: int, width: int, height: int) -> Sighti
 
 def with_turned(found: Sequence[Sighting], turned: Sequence[Sighting]) -> list[Sighting]:
     """Everybody who was seen upright, and those whom the turned picture shows better or alone. A doubtful
-    find around somebody who is surely upright is nobody."""
+    find around somebody who is surely upright is nobody, and so is any around two of them."""
     everybody = list(found)
     sure = [other.box for other in found if other.body and other.solid]
     for one in turned:
-        if not one.solid and any(one.box.covers(box) >= _AROUND for box in sure):
+        if sum(one.box.covers(box) >= _AROUND for box in sure) > one.solid:
             continue
         rivals = [i for i, other in enumerate(everybody) if other.body]
         same = max(rivals, key=lambda i: iou(one.box, everybody[i].box), default=None)

@@ -30,6 +30,7 @@ _CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.3, 0.65
 _WIDER = 1.2  # of a box's ellipse: hands and feet lie in its corners
 _HEAD_ALONE = 0.7  # of a box: a head that large has no body in it
 _BODY = 1.6, 7.5  # widths of a head to either side, and heights down from its top
+_SURE_HEAD = 0.25  # score of a head under which a body is looked for
 _MOST_BODY = 0.6  # of the place for a body: no body fills more
 _NEAR = 0.25  # of the picture inside a box: somebody so near is seen in the whole picture
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
@@ -99,6 +100,7 @@ def near_ones(people: Sequence[Person], image: Image, segment: Segment) -> list[
 def _is_head_alone(person: Person) -> bool:
     return (
         person.head is not None
+        and person.box.score >= _SURE_HEAD
         and not person.joints[:, 2].any()
         and person.head.covers(person.box) > _HEAD_ALONE
         and person.box.height < 2 * person.box.width
