@@ -302,9 +302,7 @@ class Look:
         height, width = image.shape[:2]
         picture = np.ascontiguousarray(np.rot90(image, quarters))
         boxes = [
-            _named(box, each)
-            for each in self._turning
-            for box in each.detect(picture, tiles=False)
+            _named(box, each) for each in self._turning for box in each.detect(picture, tiles=False)
         ]
         seen = [one for one in sightings([], boxes, [], self._birth) if not one.faint]
         if self._poses is not None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from sfumato.people._boxes import Box, hull, iou
 from sfumato.people.detect._sightings import SAME, Sighting
 
