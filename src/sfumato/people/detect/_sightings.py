@@ -299,15 +299,20 @@ class Look:
         """With those who are seen better, or only, in the picture turned."""
         from sfumato.people.detect._turned import turned_back, with_turned
 
-        height, width = image.shape[:2]
+        how = quarters, image.shape[1], image.shape[0]
         picture = np.ascontiguousarray(np.rot90(image, quarters))
         boxes = [
             _named(box, each) for each in self._turning for box in each.detect(picture, tiles=False)
         ]
         seen = [one for one in sightings([], boxes, [], self._birth) if not one.faint]
-        if self._poses is not None:
-            seen = [self._posed(picture, one, self._poses) for one in seen]
-        return with_turned(upright, [turned_back(one, quarters, width, height) for one in seen])
+        # a pose takes long: that of those who stay, told by their heads
+        by_head = {(back := turned_back(one, *how)).head: (one, back) for one in seen}
+        everybody = with_turned(upright, [back for _, back in by_head.values()])
+        for i, one in enumerate(everybody):
+            if self._poses is not None and one.head in by_head:
+                posed = turned_back(self._posed(picture, by_head[one.head][0], self._poses), *how)
+                everybody[i] = replace(one, joints=posed.joints, head=posed.head)
+        return everybody
 
     def _posed(self, image: Image, one: Sighting, poses: PoseEstimator) -> Sighting:
         """Somebody with a body and without joints, with those that a pose estimator sees there."""
