@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato.people import Box, Person, ellipse
 from sfumato.people._anatomy import head_by_joints, head_of, head_radius, no_joints, paint_body
-from sfumato.people.track._person_masks import masked
+from sfumato.people.track._person_masks import masked, near_ones
 
 # somebody 170 cm tall who faces the camera, one pixel a centimetre, the crown at (100, 20)
 STANDING = np.array(
@@ -107,12 +107,13 @@ def test_a_mask_is_never_smaller_than_the_geometry(seed: int, sees: float) -> No
     blind = (
         sees == 0.0
     )  # then capsules and head are whole; where the body is seen, they are slimmer
-    floor = np.zeros(SHAPE, np.uint8)
-    paint_body(floor, somebody.joints, head.scale(0.65), (1.0 if blind else 0.4) * radius, (0, 0))
-    window = np.zeros(SHAPE, bool)
+    assert made.cut is not None
     assert made.window is not None
-    window[made.window] = True
-    assert not (floor.astype(bool) & window & ~made.mask).any()
+    floor = np.zeros(made.cut.shape, np.uint8)
+    corner = made.window[1].start, made.window[0].start
+    paint_body(floor, somebody.joints, head.scale(0.65), radius, corner, 1.0 if blind else 0.3)
+    assert floor.any()
+    assert not (floor.astype(bool) & ~made.cut).any()
     assert made.mask[ellipse(head if blind else head.scale(0.65), SHAPE)].all()
 
 
@@ -182,3 +183,55 @@ def test_people_at_and_beyond_the_edge_and_tiny_ones_are_covered_as_far_as_they_
     assert made.mask.shape == SHAPE
     if box.width < 10:
         assert made.mask[box.pixels(*SHAPE)].all()
+
+
+def test_a_hand_is_covered_where_the_network_sees_the_body_and_not_the_arm() -> None:
+    arm = STANDING.copy()
+    arm[7], arm[9] = arm[5] + (26, 0), arm[5] + (50, 0)
+    box = Box(70, 20, arm[9][0] + 12, 192, 0.9)
+    somebody = person(arm, box=box)
+
+    def network(crop: Any) -> Any:
+        seen = np.zeros(crop.shape[:2], np.float32)
+        seen[:, : round(0.5 * crop.shape[1])] = 1
+        return seen
+
+    made = masked(somebody, np.zeros((*SHAPE, 3), np.uint8), network)
+    radius = head_radius(somebody.joints, box)
+    for far in (0.0, 0.9):
+        x, y = arm[9] + (far * radius, 0)
+        assert made.mask[round(y), round(x)]
+
+
+def test_whoever_is_near_gets_what_the_network_sees_in_the_whole_picture() -> None:
+    image, shapes = np.zeros((*SHAPE, 3), np.uint8), []
+    image[:, 200:, 0] = 255  # an arm that no box holds
+
+    def network(crop: Any) -> Any:
+        shapes.append(crop.shape[:2])
+        return (crop[..., 0] > 0).astype(np.float32)
+
+    small, large = person(None), person(None, box=Box(0, 0, 140, 240, 0.9))
+    made = [masked(one, image, network) for one in (small, large)]
+    shapes.clear()
+    assert near_ones(made[:1], image, network) == made[:1]
+    assert shapes == []
+    first, second = near_ones(made, image, network)
+    assert first is made[0]
+    assert second.mask[:, 200:].all()
+    assert (second.mask[:, :200] == made[1].mask[:, :200]).all()
+    assert shapes == [SHAPE]
+
+
+@pytest.mark.parametrize("score", [0.5, 0.1])
+def test_a_head_alone_gets_the_body_that_the_network_sees_under_it(score: float) -> None:
+    image = np.zeros((*SHAPE, 3), np.uint8)
+    image[50:150, 90:120, 0] = 255  # a body under the head, and somebody else farther on
+    image[50:150, 150:170, 0] = 255
+    head = Box(90, 20, 120, 56, score)
+    alone = Person(0, head, no_joints(), head, "test", SHAPE)
+    made = masked(alone, image, lambda crop: (crop[..., 0] > 0).astype(np.float32))
+    assert made.mask[60:150, 90:120].all() == (score >= 0.25)
+    assert not made.mask[60:150, 150:].any()
+    floor = masked(alone, image, lambda crop: np.ones(crop.shape[:2], np.float32))
+    assert not floor.mask[80:].any()

@@ -13,6 +13,7 @@ from sfumato.people._boxes import Box, hull
 from sfumato.people._person import Joints, paint_ellipse
 
 SEEN = 0.2  # confidence from which a joint is drawn
+_LIKELY = 0.12  # that of a limb: an arm too many is better than one in view
 _GUESSED = 0.1  # confidence from which a joint helps to place the head
 _FACE, _SHOULDERS, _HIPS = slice(0, 5), [5, 6], [11, 12]
 # Head radii in units of what can be measured: distances of shoulders, of shoulders and hips, of ears, of
@@ -32,7 +33,7 @@ _LIMBS = (  # pairs of joints, half width, and how far the limb goes on beyond t
 )
 _TRUNK = 0.7
 _NECK = 0.7
-_FOOT = 0.9
+_FOOT, _HAND = 0.45, 0.3
 
 
 def no_joints() -> Joints:
@@ -154,17 +155,22 @@ def paint_body(
     head: Box | None,
     radius: float,
     origin: tuple[float, float],
+    slim: float = 1.0,
 ) -> None:
-    """Fill capsules around the joints that were seen, the trunk and the head with ones."""
+    """Fill capsules around the joints that were seen, the trunk and the head with ones. Limbs may be
+    ``slim``; hands and feet, which networks miss first, are as large as ever."""
     spots = joints[:, :2] - np.array(origin, np.float32) - 0.5
-    seen = joints[:, 2] >= SEEN
+    seen, likely = joints[:, 2] >= SEEN, joints[:, 2] >= _LIKELY
+    whole, radius = radius, slim * radius
     for a, b, half, beyond in _LIMBS:
-        if seen[a] and seen[b]:
-            end = spots[b] + (spots[b] - spots[a]) * _ratio(spots[a], spots[b], beyond * radius)
+        if likely[a] and likely[b]:
+            end = spots[b] + (spots[b] - spots[a]) * _ratio(spots[a], spots[b], beyond * whole)
             _capsule(drawn, spots[a], end, half * radius)
+            if b in (9, 10):
+                _capsule(drawn, spots[b], end, _HAND * whole)
     for a in (15, 16):
-        if seen[a]:
-            _capsule(drawn, spots[a], spots[a], _FOOT * radius)
+        if likely[a]:
+            _capsule(drawn, spots[a], spots[a], _FOOT * whole)
     trunk = [i for i in (*_SHOULDERS, *_HIPS[::-1]) if seen[i]]
     for i, a in enumerate(trunk):
         for b in trunk[i + 1 :]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from sfumato.people import Box, Look, Pose
 from sfumato.people._anatomy import no_joints
-from sfumato.people.detect._sightings import sightings, thorough
+from sfumato.people.detect._sightings import Sighting, sightings, thorough
+from sfumato.people.detect._turned import with_turned
 
 BIRTH = {"movenet": 0.15, "centernet": 0.25}
 
@@ -157,3 +158,56 @@ def test_a_single_small_picture_is_looked_at_enlarged_too() -> None:
     seen.clear()
     thorough(Look([OnlyLarge()], []), np.full((600, 1000, 3), 200, np.uint8))
     assert seen == [(600, 1000)]
+
+
+class UprightOnly:
+    """Finds a blue body that has its red head on top, and nobody else."""
+
+    name, device, birth, turns = "upright only", "test", 0.25, True
+
+    def detect(self, image: Any, tiles: bool = True) -> list[Box]:
+        red, anything = (image[..., 0] > 100), image.max(axis=2) > 100
+        rows, columns = np.nonzero(anything)
+        (head, _), box = (
+            np.nonzero(red),
+            (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1),
+        )
+        tall = box[3] - box[1] > box[2] - box[0]
+        found = tall and head.max() < box[1] + 0.3 * (box[3] - box[1])
+        return [Box(*(float(side) for side in box), 0.9)] if found else []
+
+
+@pytest.mark.parametrize("quarters", [1, 2, 3])
+def test_whoever_is_turned_is_found_with_the_head_where_it_is(quarters: int) -> None:
+    standing = np.zeros((200, 260, 3), np.uint8)
+    standing[30:110, 50:80, 2], standing[30:50, 50:80, 0] = 200, 200
+    image = np.ascontiguousarray(np.rot90(standing, -quarters))
+    rows, columns = np.nonzero(image[..., 0])
+    look = Look([UprightOnly()], [])
+    assert look(image) == []
+    (one,) = look(image, turns=(quarters,))
+    seen = np.zeros(image.shape[:2], bool)
+    seen[one.box.pixels(image.shape[1], image.shape[0])] = True
+    assert (seen == (image.max(axis=2) > 0)).all()
+    x, y = one.head.centre
+    assert abs(x - columns.mean()) < 10
+    assert abs(y - rows.mean()) < 10
+    (single,) = thorough(look, image)
+    assert single.box.covers(one.box) == pytest.approx(1)
+
+
+def test_what_the_turned_picture_shows_around_people_is_nobody() -> None:
+    def somebody(box: Box, solid: bool) -> Sighting:
+        return Sighting(box, no_joints(), box, ("centernet",), True, solid)
+
+    one, two = somebody(Box(20, 20, 50, 100, 0.8), True), somebody(Box(90, 20, 120, 100, 0.8), True)
+    around, sure = Box(10, 5, 130, 110, 0.3), Box(10, 5, 130, 110, 0.9)
+    assert with_turned([one, two], [somebody(around, False)]) == [one, two]
+    assert with_turned([one, two], [somebody(sure, True)]) == [one, two]
+    assert len(with_turned([one], [somebody(sure, True)])) == 2
+    elsewhere = somebody(Box(200, 20, 230, 100, 0.3), False)
+    assert with_turned([one], [elsewhere]) == [one, elsewhere]
+    better = somebody(Box(21, 20, 50, 100, 0.9), True)
+    (same,) = with_turned([one], [better])
+    assert same.box.covers(one.box) == pytest.approx(1)
+    assert same.score == 0.9

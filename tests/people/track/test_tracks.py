@@ -306,3 +306,30 @@ def test_memory_does_not_grow_with_the_length() -> None:
         sizes.append(sum(len(t.sightings) + len(t.followed) for t in tracker._tracks))
     assert max(sizes[300:]) <= max(sizes[:300])
     assert len(tracker._tracks) < 8
+
+
+def test_a_head_that_was_seen_alone_had_its_body_already() -> None:
+    answers, _ = follow([[face(50)], None, None, None, [body(50)], None, None, None, []], every=4)
+    for everybody in answers[:4]:
+        (person,) = everybody
+        assert person.box.covers(Box(50, 80, 90, 160)) == pytest.approx(1, abs=0.01)
+
+
+def test_a_faint_find_elsewhere_does_not_lead_a_track_away() -> None:
+    """With a sure find the same step is somebody who went there."""
+    script: list[list[Sighting] | None] = [
+        [body(50)],
+        None,
+        None,
+        None,
+        [body(50)],
+        None,
+        None,
+        None,
+    ]
+    there = body(80, 100, 0.1, solid=False)
+    faint, _ = follow([*script, [replace(there, faint=True)], None], every=4)
+    sure, _ = follow([*script, [body(80, 100)], None], every=4)
+    assert all(person.box.x0 < 60 for person in faint[8])
+    assert any(person.box.x0 == 80 for person in sure[8])
+    assert {person.track for person in sure[8]} == {0}

@@ -29,7 +29,7 @@ class CenterNet:
 
     name = "centernet"
     device = DEVICE
-    at_once = in_tiles = True
+    at_once = in_tiles = turns = True
     birth = 0.25  # score from which a find alone is somebody new
 
     def __init__(

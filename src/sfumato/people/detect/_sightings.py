@@ -20,7 +20,7 @@ from sfumato.people._person import Joints
 from sfumato.people.detect._protocols import Pose, PoseEstimator
 from sfumato.people.detect._tiles import brightened
 
-_SAME = 0.5  # overlap from which boxes of two networks are one person
+SAME = 0.5  # overlap from which boxes of two networks are one person
 _PART, _SURE_PART = (
     0.8,
     0.35,
@@ -73,7 +73,7 @@ def sightings(
     free = list(boxes)
     for box, joints in jointed:
         match = max(free, key=lambda other: iou(box, other), default=None)
-        if match is not None and iou(box, match) >= _SAME:
+        if match is not None and iou(box, match) >= SAME:
             free.remove(match)
             both = replace(hull([box, match]), score=max(box.score, match.score))
             bodies.append((both, joints, (box.source, match.source), True))
@@ -84,7 +84,7 @@ def sightings(
             other.covers(box) >= _PART and _is_part(box, other, joints)
             for other, joints, _, _ in bodies
         )
-        same = any(iou(other, box) >= _SAME for other, *_ in bodies)
+        same = any(iou(other, box) >= SAME for other, *_ in bodies)
         if not inside and not same:
             bodies.append((box, no_joints(), (box.source,), box.score >= SOLID))
     people = [body for body in bodies if not _is_group(body, bodies)]
@@ -165,10 +165,10 @@ def _one_face(a: Box, b: Box) -> bool:
 
 
 def thorough(look: Look, image: Image) -> list[Sighting]:
-    """Everybody in a single picture, which no other frame helps with: a small one is looked at enlarged
-    too, in tiles."""
+    """Everybody in a single picture, which no other frame helps with: it is looked at turned all ways, and
+    a small one enlarged too, in tiles."""
     factor = _THOROUGH / max(image.shape[:2])
-    found = look(image)
+    found = look(image, turns=(2, 1, 3))
     if factor <= 1:
         return found
     size = round(image.shape[1] * factor), round(image.shape[0] * factor)
@@ -185,7 +185,7 @@ def thorough(look: Look, image: Image) -> list[Sighting]:
         replace(one, box=back(one.box), head=back(one.head), joints=one.joints * scale)
         for one in look(large)
     ]
-    missed = [one for one in found if all(iou(one.box, other.box) < _SAME for other in more)]
+    missed = [one for one in found if all(iou(one.box, other.box) < SAME for other in more)]
     return [*more, *missed]
 
 
@@ -262,10 +262,14 @@ class Look:
         self.at_once = all(getattr(each, "at_once", False) for each in every)
         # nobody but a detector of one's own: no bundled network is asked beside it
         self.bare = not self._bodies
+        self._turning = [each for each in self._bodies if getattr(each, "turns", False)]
         self._birth = {each.name: getattr(each, "birth", 0.0) for each in every}
 
-    def __call__(self, image: Image, *, tiles: bool = True) -> list[Sighting]:
-        """Everybody; without ``tiles`` small people of a large picture are not asked for."""
+    def __call__(
+        self, image: Image, *, tiles: bool = True, turns: Sequence[int] = ()
+    ) -> list[Sighting]:
+        """Everybody; without ``tiles`` small people of a large picture are not asked for. Also those
+        whom a detector that ``turns`` sees in the picture turned by so many quarters."""
         image = brightened(image)
         jointed: list[tuple[Box, Joints]] = []
         boxes: list[Box] = []
@@ -286,9 +290,30 @@ class Look:
                 boxes += [_named(box, detector) for box in detector.detect(image, **how)]
         faces = [_named(box, each) for each in self._faces for box in each.detect(image)]
         found = sightings(jointed, boxes, faces, self._birth)
+        for quarters in turns if self._turning else ():
+            found = self._turned(image, quarters, found)
         if self._poses is not None:
             found = [self._posed(image, one, self._poses) for one in found]
         return found + loose_heads(heads, found)
+
+    def _turned(self, image: Image, quarters: int, upright: list[Sighting]) -> list[Sighting]:
+        """With those who are seen better, or only, in the picture turned."""
+        from sfumato.people.detect._turned import turned_back, with_turned
+
+        how = quarters, image.shape[1], image.shape[0]
+        picture = np.ascontiguousarray(np.rot90(image, quarters))
+        boxes = [
+            _named(box, each) for each in self._turning for box in each.detect(picture, tiles=False)
+        ]
+        seen = [one for one in sightings([], boxes, [], self._birth) if not one.faint]
+        # a pose takes long: that of those who stay, told by their heads
+        by_head = {(back := turned_back(one, *how)).head: (one, back) for one in seen}
+        everybody = with_turned(upright, [back for _, back in by_head.values()])
+        for i, one in enumerate(everybody):
+            if self._poses is not None and one.head in by_head:
+                posed = turned_back(self._posed(picture, by_head[one.head][0], self._poses), *how)
+                everybody[i] = replace(one, joints=posed.joints, head=posed.head)
+        return everybody
 
     def _posed(self, image: Image, one: Sighting, poses: PoseEstimator) -> Sighting:
         """Somebody with a body and without joints, with those that a pose estimator sees there."""

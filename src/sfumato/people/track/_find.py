@@ -17,9 +17,10 @@ from sfumato.people.detect._litert import threads
 from sfumato.people.detect._search import searchers
 from sfumato.people.detect._sightings import Look, Sighting, thorough
 from sfumato.people.detect._tiles import brightened, loses_detail
+from sfumato.people.detect._turned import IN_TURN
 from sfumato.people.track._batches import in_parallel, with_last
 from sfumato.people.track._motion import bounds, due, thumbnail
-from sfumato.people.track._person_masks import Segment, masked
+from sfumato.people.track._person_masks import Segment, masked, near_ones
 from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 from sfumato.people.track._tracks import PersonTracker
 
@@ -33,6 +34,10 @@ class LookFor(Enum):
     """Who is looked for on a frame."""
 
     NONE, LARGE, ALL, THOROUGH = range(4)
+
+
+# a frame, who is looked for on it, and by how many quarters the picture is turned besides
+_Turn = tuple[Frame, LookFor, tuple[int, ...]]
 
 
 class PeopleStream(Iterator[tuple[Frame, People]]):
@@ -91,11 +96,11 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
     def _found(self, frames: Iterable[Frame]) -> Generator[tuple[Frame, People], None, None]:
         """Everybody without masks."""
         waiting: deque[Frame] = deque()
-        for (frame, turn), found in in_parallel(
+        for (frame, whom, _), found in in_parallel(
             self._turns(frames), self._sightings, self._workers
         ):
             waiting.append(frame)
-            self._tracker.push(frame.image, found, at_all=turn is not LookFor.LARGE)
+            self._tracker.push(frame.image, found, at_all=whom is not LookFor.LARGE)
             for people in self._tracker.answers():
                 yield waiting.popleft(), people
         for people in self._tracker.answers(finished=True):
@@ -103,29 +108,32 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         self._tracker.review.close()
         del self._look  # networks take memory that whoever comes next may need
 
-    def _turns(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, LookFor]]:
+    def _turns(self, frames: Iterable[Frame]) -> Iterator[_Turn]:
         """Every frame, and whether it is one to look at: the last one always is, for nothing after it
         could lead back to it. In a large picture every second look is for large people alone, who move
-        by more pixels than small ones."""
-        looked, seen, large = 0, None, False
+        by more pixels than small ones. Each look is also at the picture turned, another way each time."""
+        looked, seen, looks = 0, None, 0
         for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
             now = thumbnail(frame.image)
             turn = last or due(seen, now, index - looked, self._every)
             if not turn:
-                yield frame, LookFor.NONE
+                yield frame, LookFor.NONE, ()
                 continue
             alternate = self._every > 1 and not last and loses_detail(frame.image)
             if alternate and _SMALL not in self.status.often:
                 self.status.often += _SMALL
             everybody = LookFor.THOROUGH if last and not index else LookFor.ALL
-            yield frame, LookFor.LARGE if large and alternate else everybody
-            looked, seen, large = index, now, not large
+            whom = LookFor.LARGE if looks % 2 and alternate else everybody
+            yield frame, whom, (IN_TURN[looks % len(IN_TURN)],)
+            looked, seen, looks = index, now, looks + 1
 
-    def _sightings(self, turn: tuple[Frame, LookFor]) -> list[Sighting] | None:
-        frame, whom = turn
+    def _sightings(self, turn: _Turn) -> list[Sighting] | None:
+        frame, whom, turns = turn
         if whom is LookFor.THOROUGH:
             return thorough(self._look, frame.image)
-        return None if whom is LookFor.NONE else self._look(frame.image, tiles=whom is LookFor.ALL)
+        if whom is LookFor.NONE:
+            return None
+        return self._look(frame.image, tiles=whom is LookFor.ALL, turns=turns)
 
     def _masked(self, found: tuple[Frame, People]) -> People:
         frame, people = found
@@ -134,7 +142,7 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
             return people
         image = np.ascontiguousarray(brightened(frame.image))
         whole = [masked(person, image, segment) for person in people]
-        return People(whole, people.number, people.blank)
+        return People(near_ones(whole, image, segment), people.number, people.blank)
 
 
 def held_back(lookahead: int, every: int, workers: int) -> int:

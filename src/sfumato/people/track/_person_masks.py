@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import cv2
@@ -20,13 +20,19 @@ Segment = Callable[[Image], Probabilities]
 _ROOM = 0.15  # of a box's sides around it that the network sees too
 _LIMIT = 0.04  # of a box's sides beyond it that a mask may reach: hands, hair
 _THRESHOLD = 0.4
-_MARGIN = 0.008  # of the box's longer side by which a mask is widened
+_MARGIN = 0.005  # of the box's longer side by which a mask is widened
 # A mask that fills less of its box is not believed: of somebody whose trunk has joints, of anybody else.
 _FILLED, _FILLED_UNSURE = 0.3, 0.5
 _AT_EDGE, _BEYOND = 0.02, 0.5  # of the picture's sides, of the box's
 _FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules
-_CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.4, 0.65
+_CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.3, 0.65
+_WIDER = 1.2  # of a box's ellipse: hands and feet lie in its corners
+_HEAD_ALONE = 0.7  # of a box: a head that large has no body in it
+_BODY = 1.6, 7.5  # widths of a head to either side, and heights down from its top
+_SURE_HEAD = 0.25  # score of a head under which a body is looked for
+_MOST_BODY = 0.6  # of the place for a body: no body fills more
+_NEAR = 0.25  # of the picture inside a box: somebody so near is seen in the whole picture
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
 
 
@@ -37,7 +43,7 @@ def paint_floor(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[floa
     paint_body(core, person.joints, None, _CORE * radius, origin)
     seen = core.any() and float(drawn[core > 0].mean()) >= _AGREED
     head = person.head if person.head is None or not seen else person.head.scale(_SLIM_HEAD)
-    paint_body(drawn, person.joints, head, radius * (_SLIM if seen else 1.0), origin)
+    paint_body(drawn, person.joints, head, radius, origin, _SLIM if seen else 1.0)
 
 
 def beyond_edges(box: Box, width: int, height: int) -> Box:
@@ -77,6 +83,50 @@ def _network_mask(
     return (inside > _THRESHOLD).astype(np.uint8)
 
 
+def near_ones(people: Sequence[Person], image: Image, segment: Segment) -> list[Person]:
+    """The same people; whoever is so near that boxes hold a part of them at best, or are drawn around one
+    of two, also gets what the network masks in the whole picture, for which it was made."""
+    height, width = image.shape[:2]
+    near = [one for one in people if one.box.clip(width, height).area >= _NEAR * width * height]
+    if not near:
+        return list(people)
+    whole = segment(image) > _THRESHOLD
+    near[0].add_to(whole)
+    everywhere = slice(0, height), slice(0, width)
+    larger = replace(near[0], cut=whole, window=everywhere)
+    return [larger if one is near[0] else one for one in people]
+
+
+def _is_head_alone(person: Person) -> bool:
+    return (
+        person.head is not None
+        and person.box.score >= _SURE_HEAD
+        and not person.joints[:, 2].any()
+        and person.head.covers(person.box) > _HEAD_ALONE
+        and person.box.height < 2 * person.box.width
+    )
+
+
+def _with_body(head: Person, image: Image, segment: Segment) -> Person:
+    """Somebody of whom a head alone was found, with the body that the network masks under it."""
+    height, width = head.shape
+    x, box = head.box.centre[0], head.box
+    wide, high = _BODY[0] * box.width, _BODY[1] * box.height
+    rows, columns = around = Box(x - wide, box.y0, x + wide, box.y0 + high).pixels(width, height)
+    if rows.stop - rows.start < 1 or columns.stop - columns.start < 1:
+        return head
+    place = Box(columns.start, rows.start, columns.stop, rows.stop)
+    own = head.mask
+    seen = _network_mask(image, place, segment, rows, columns)
+    if float(seen.mean()) > _MOST_BODY:
+        return head  # a floor
+    seen |= own[around]
+    _, pieces = cv2.connectedComponents(seen, connectivity=4)
+    joined = np.unique(pieces[own[around]])
+    own[around] |= np.isin(pieces, joined[joined > 0])
+    return replace(head, cut=own, window=(slice(0, height), slice(0, width)))
+
+
 def masked(person: Person, image: Image, segment: Segment) -> Person:
     """The same person with a mask: network and geometry united, all of the box's ellipse where the
     network sees next to nothing."""
@@ -113,7 +163,8 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
     if not part.size or float(part.mean()) < _least_filled(person):
         # what lies beyond the box is background even where the ellipse goes on outside the picture
         whole = np.zeros(shape, np.uint8)
-        paint_ellipse(whole, beyond_edges(person.box, width, height), origin)
+        paint_ellipse(whole, beyond_edges(person.box, width, height).scale(_WIDER), origin)
         place = person.box.grow(1, 1).shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
         drawn[place] |= whole[place]
-    return replace(person, cut=drawn.view(bool), window=(rows, columns))
+    person = replace(person, cut=drawn.view(bool), window=(rows, columns))
+    return _with_body(person, image, segment) if _is_head_alone(person) else person

@@ -37,6 +37,7 @@ _MOST_DRIFT = 0.12
 _BEND = 0.25  # of the way of a bridged head that it may be off the straight line
 _DAMPING = 0.8  # a held box that is not followed keeps moving, more slowly each frame
 _GATE, _GATE_PER_FRAME, _WIDEST_GATE = 0.7, 0.06, 1.5  # of association, in sizes
+_FAINT_GATE = 0.5  # what nobody would believe alone continues a track in its place only
 _LARGEST_RATIO = 2.5  # two sightings of one person differ at most this much in size
 _BLIND = 2  # frames beyond the next look that are held without a look at the picture
 _WORTH = 12  # frames of holding that a sighting is worth at most
@@ -73,6 +74,9 @@ class _Track:
             part = (self.last - earlier) / (index - earlier)
             expected = _mixed(self.sightings[earlier].head, found.head, part)
             self.sightings[self.last] = replace(before, head=_either(before.head, expected))
+        if found.body and not any(one.body for one in self.sightings.values()):
+            # the body of a head that was seen alone until now was there before
+            self.sightings = {i: _embodied(one, found) for i, one in self.sightings.items()}
         self.velocity, self.last = (vx, vy), index
         self.sightings[index] = found
         self.believed, self.count = True, self.count + 1
@@ -151,7 +155,11 @@ class PersonTracker:
             if index - track.last <= self.lookahead:
                 gate = min(_GATE + _GATE_PER_FRAME * (index - track.last), _WIDEST_GATE)
                 costs = [(_mismatch(track, one, index), row, i) for i, one in enumerate(found)]
-                pairs += [pair for pair in costs if pair[0] <= gate]
+                pairs += [
+                    pair
+                    for pair in costs
+                    if pair[0] <= (min(gate, _FAINT_GATE) if found[pair[2]].faint else gate)
+                ]
         rows, taken = set[int](), set[int]()
         for _, row, column in sorted(pairs):  # the best fit first
             if row not in rows and column not in taken:
@@ -341,6 +349,11 @@ def _continued(known: Sighting, found: Sighting) -> Sighting:
     box = replace(known.box.shift(x1 - x0, y1 - y0), score=found.score)
     moved = _moved(known, box, 0.0)
     return replace(moved, head=found.head, sources=found.sources, solid=found.solid)
+
+
+def _embodied(head: Sighting, later: Sighting) -> Sighting:
+    """Somebody of whom a head alone was seen, with the body that a later look shows."""
+    return replace(_continued(later, head), body=True)
 
 
 def _moved(known: Sighting, box: Box, growth: float) -> Sighting:
