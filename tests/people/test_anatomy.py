@@ -221,6 +221,10 @@ def test_whoever_is_near_gets_what_the_network_sees_in_the_whole_picture() -> No
     assert second.mask[:, 200:].all()
     assert (second.mask[:, :200] == made[1].mask[:, :200]).all()
     assert shapes == [SHAPE]
+    short = masked(person(None, box=Box(100, 0, 232, 240, 0.9)), 0 * image, network)
+    (reaching,) = near_ones([short], 0 * image, network)
+    assert not short.mask[:, 236:].any()
+    assert reaching.mask[:, 232:].all()
 
 
 @pytest.mark.parametrize("score", [0.5, 0.1])

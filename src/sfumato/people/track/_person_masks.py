@@ -24,6 +24,7 @@ _MARGIN = 0.005  # of the box's longer side by which a mask is widened
 # A mask that fills less of its box is not believed: of somebody whose trunk has joints, of anybody else.
 _FILLED, _FILLED_UNSURE = 0.3, 0.5
 _AT_EDGE, _BEYOND = 0.02, 0.5  # of the picture's sides, of the box's
+_NEARLY = 0.08  # of a box's own sides: one that ends so near to an edge ends at it
 _FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules
 _CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.3, 0.65
@@ -48,7 +49,8 @@ def paint_floor(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[floa
 
 def beyond_edges(box: Box, width: int, height: int) -> Box:
     """The box, longer where it ends at an edge of the picture: no person ends there."""
-    x, y = _AT_EDGE * width, _AT_EDGE * height
+    x = max(_AT_EDGE * width, _NEARLY * box.width)
+    y = max(_AT_EDGE * height, _NEARLY * box.height)
     wide, high = _BEYOND * box.width, _BEYOND * box.height
     return replace(
         box,
@@ -92,6 +94,11 @@ def near_ones(people: Sequence[Person], image: Image, segment: Segment) -> list[
         return list(people)
     whole = segment(image) > _THRESHOLD
     near[0].add_to(whole)
+    for one in near:  # nobody who is that large ends a little before an edge
+        inner = one.box.pixels(width, height)
+        inside = whole[inner].copy()
+        whole[beyond_edges(one.box, width, height).clip(width, height).pixels(width, height)] = True
+        whole[inner] = inside
     everywhere = slice(0, height), slice(0, width)
     larger = replace(near[0], cut=whole, window=everywhere)
     return [larger if one is near[0] else one for one in people]
