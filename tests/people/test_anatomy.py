@@ -233,7 +233,7 @@ def test_a_head_alone_gets_the_body_that_the_network_sees_under_it(score: float)
     image[50:150, 90:120, 0] = 255  # a body under the head, and somebody else farther on
     image[50:150, 150:170, 0] = 255
     head = Box(90, 20, 120, 56, score)
-    alone = Person(0, head, no_joints(), head, "test", SHAPE)
+    alone = Person(0, head, no_joints(), head, "test", SHAPE, body=False)
     made = masked(alone, image, lambda crop: (crop[..., 0] > 0).astype(np.float32))
     assert made.mask[60:150, 90:120].all() == (score >= 0.25)
     assert not made.mask[60:150, 150:].any()

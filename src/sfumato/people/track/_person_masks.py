@@ -29,7 +29,6 @@ _FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules
 _CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.3, 0.65
 _WIDER = 1.2  # of a box's ellipse: hands and feet lie in its corners
-_HEAD_ALONE = 0.7  # of a box: a head that large has no body in it
 _BODY = 1.6, 7.5  # widths of a head to either side, and heights down from its top
 _SURE_HEAD = 0.25  # score of a head under which a body is looked for
 _MOST_BODY = 0.6  # of the place for a body: no body fills more
@@ -104,16 +103,6 @@ def near_ones(people: Sequence[Person], image: Image, segment: Segment) -> list[
     return [larger if one is near[0] else one for one in people]
 
 
-def _is_head_alone(person: Person) -> bool:
-    return (
-        person.head is not None
-        and person.box.score >= _SURE_HEAD
-        and not person.joints[:, 2].any()
-        and person.head.covers(person.box) > _HEAD_ALONE
-        and person.box.height < 2 * person.box.width
-    )
-
-
 def _with_body(head: Person, image: Image, segment: Segment) -> Person:
     """Somebody of whom a head alone was found, with the body that the network masks under it."""
     height, width = head.shape
@@ -174,4 +163,5 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
         place = person.box.grow(1, 1).shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
         drawn[place] |= whole[place]
     person = replace(person, cut=drawn.view(bool), window=(rows, columns))
-    return _with_body(person, image, segment) if _is_head_alone(person) else person
+    alone = not person.body and person.box.score >= _SURE_HEAD
+    return _with_body(person, image, segment) if alone else person
