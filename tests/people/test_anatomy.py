@@ -222,6 +222,10 @@ def test_whoever_is_near_gets_what_the_network_sees_in_the_whole_picture() -> No
     assert second.mask[:, 200:].all()
     assert (second.mask[:, :200] == made[1].mask[:, :200]).all()
     assert shapes == [SHAPE]
+    short = masked(person(None, box=Box(100, 0, 232, 240, 0.9)), 0 * image, network)
+    (reaching,) = near_ones([short], 0 * image, network)
+    assert not short.mask[:, 236:].any()
+    assert reaching.mask[:, 232:].all()
 
 
 @pytest.mark.parametrize("score", [0.5, 0.1])
@@ -230,7 +234,7 @@ def test_a_head_alone_gets_the_body_that_the_network_sees_under_it(score: float)
     image[50:150, 90:120, 0] = 255  # a body under the head, and somebody else farther on
     image[50:150, 150:170, 0] = 255
     head = Box(90, 20, 120, 56, score)
-    alone = Person(0, head, no_joints(), head, "test", SHAPE)
+    alone = Person(0, head, no_joints(), head, "test", SHAPE, body=False)
     made = masked(alone, image, lambda crop: (crop[..., 0] > 0).astype(np.float32))
     assert made.mask[60:150, 90:120].all() == (score >= 0.25)
     assert not made.mask[60:150, 150:].any()

@@ -25,7 +25,8 @@ class Person:
     the mask inside ``window`` (rows and columns of the picture); both are None if no masks were asked
     for. ``evidence`` names the detectors that found the person on this very frame
     ("movenet+centernet"), or says ``bridged`` (seen before and after), ``held`` (seen before or after),
-    ``by hand``, or ``left open`` by whoever releases the recording.
+    ``by hand``, or ``left open`` by whoever releases the recording. Of somebody without ``body`` a head
+    alone was found.
     """
 
     track: int
@@ -36,6 +37,7 @@ class Person:
     shape: tuple[int, int]
     cut: Mask | None = None
     window: tuple[slice, slice] | None = None
+    body: bool = True
 
     @property
     def mask(self) -> Mask:

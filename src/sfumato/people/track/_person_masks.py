@@ -24,11 +24,11 @@ _MARGIN = 0.005  # of the box's longer side by which a mask is widened
 # A mask that fills less of its box is not believed: of somebody whose trunk has joints, of anybody else.
 _FILLED, _FILLED_UNSURE = 0.3, 0.5
 _AT_EDGE, _BEYOND = 0.02, 0.5  # of the picture's sides, of the box's
+_NEARLY = 0.08  # of a box's own sides: one that ends so near to an edge ends at it
 _FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
 # where the network masks most of the body's core, its outline is believed more than capsules
 _CORE, _AGREED, _SLIM, _SLIM_HEAD = 0.4, 0.75, 0.3, 0.65
 _WIDER = 1.2  # of a box's ellipse: hands and feet lie in its corners
-_HEAD_ALONE = 0.7  # of a box: a head that large has no body in it
 _BODY = 1.6, 7.5  # widths of a head to either side, and heights down from its top
 _SURE_HEAD = 0.25  # score of a head under which a body is looked for
 _MOST_BODY = 0.6  # of the place for a body: no body fills more
@@ -48,7 +48,8 @@ def paint_floor(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[floa
 
 def beyond_edges(box: Box, width: int, height: int) -> Box:
     """The box, longer where it ends at an edge of the picture: no person ends there."""
-    x, y = _AT_EDGE * width, _AT_EDGE * height
+    x = max(_AT_EDGE * width, _NEARLY * box.width)
+    y = max(_AT_EDGE * height, _NEARLY * box.height)
     wide, high = _BEYOND * box.width, _BEYOND * box.height
     return replace(
         box,
@@ -92,19 +93,14 @@ def near_ones(people: Sequence[Person], image: Image, segment: Segment) -> list[
         return list(people)
     whole = segment(image) > _THRESHOLD
     near[0].add_to(whole)
+    for one in near:  # nobody who is that large ends a little before an edge
+        inner = one.box.pixels(width, height)
+        inside = whole[inner].copy()
+        whole[beyond_edges(one.box, width, height).clip(width, height).pixels(width, height)] = True
+        whole[inner] = inside
     everywhere = slice(0, height), slice(0, width)
     larger = replace(near[0], cut=whole, window=everywhere)
     return [larger if one is near[0] else one for one in people]
-
-
-def _is_head_alone(person: Person) -> bool:
-    return (
-        person.head is not None
-        and person.box.score >= _SURE_HEAD
-        and not person.joints[:, 2].any()
-        and person.head.covers(person.box) > _HEAD_ALONE
-        and person.box.height < 2 * person.box.width
-    )
 
 
 def _with_body(head: Person, image: Image, segment: Segment) -> Person:
@@ -167,4 +163,5 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
         place = person.box.grow(1, 1).shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
         drawn[place] |= whole[place]
     person = replace(person, cut=drawn.view(bool), window=(rows, columns))
-    return _with_body(person, image, segment) if _is_head_alone(person) else person
+    alone = not person.body and person.box.score >= _SURE_HEAD
+    return _with_body(person, image, segment) if alone else person

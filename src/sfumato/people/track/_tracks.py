@@ -237,7 +237,9 @@ class PersonTracker:
         if head.area > _ANYWHERE * place.box.area:
             # anywhere in a box that ends at an edge, so also in its corner
             head = beyond_edges(head, self._shape[1], self._shape[0])
-        return Person(track.number, place.box, place.joints, head, evidence, self._shape)
+        return Person(
+            track.number, place.box, place.joints, head, evidence, self._shape, body=place.body
+        )
 
     def _held(self, track: _Track, index: int) -> Sighting | None:
         """Somebody before the first or after the last sighting, if there is reason to think so."""
