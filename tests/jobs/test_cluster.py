@@ -45,7 +45,7 @@ def killing(folder: Path, times: int) -> Iterator[Counter[str]]:
             at_work = sorted(folder.iterdir())
             if at_work:
                 victim = chance.choice(at_work)
-                ended.wait(chance.uniform(0.0, 0.4))
+                ended.wait(chance.uniform(0.0, 0.1))  # while a short item lasts
                 try:
                     item = victim.read_text()
                     os.kill(int(victim.name), signal.SIGKILL)
@@ -103,16 +103,16 @@ def test_killed_workers_lose_nothing_and_release_nothing_twice(
     lost = repeated = 0
     with killing(workers, KILLS) as killed:
         report = draw(folder, out, workers, ledger, repeatable=repeatable)
-        for _ in range(KILLS):
+        while not report.ok or killed.total() < KILLS:
             lost += len(report.failed)
             repeated += report.repeated
-            if report.ok and killed.total() >= KILLS:
-                break
-            if report.ok:  # all is done before the last kill: more to do
+            if report.ok:  # all is done before the last kill, as on a fast machine: more to do
                 number = len(list(folder.iterdir()))
                 sources(folder, **{f"f{number + more}": f"{number + more}" for more in range(9)})
                 ledger = Ledger()
             report = draw(folder, out, workers, ledger, repeatable=repeatable)
+        lost += len(report.failed)
+        repeated += report.repeated
     assert killed.total() == KILLS
     assert report.ok
     # a kill is an item that failed (and was done by the next run) or that was done again
