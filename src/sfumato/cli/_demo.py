@@ -20,7 +20,16 @@ from sfumato.audit import audit_guarantee, write_verdict
 from sfumato.data import ArrayRecords, Records
 from sfumato.data import staged as staged_records
 from sfumato.errors import SfumatoError
-from sfumato.learn import Adam, MaskedPixels, Plan, Run, VideoClips, save_model, train
+from sfumato.learn import (
+    Adam,
+    MaskedPixels,
+    Plan,
+    Run,
+    StartingWeights,
+    VideoClips,
+    save_model,
+    train,
+)
 from sfumato.ledger import Ledger
 from sfumato.media import VideoWriter
 from sfumato.models import VideoViT
@@ -237,7 +246,8 @@ def _private_plan(records: int, view: MaskedPixels | None) -> Plan:
 
 
 def _fit(model: VideoViT, records: Records, plan: Plan, rate: float) -> Run:
-    return train(model, records, plan, optimizer=Adam(rate=rate), prepare=PREPARE)
+    others = StartingWeights(other_data=True)  # the backbone saw other people in other rooms
+    return train(model, records, plan, optimizer=Adam(rate=rate), prepare=PREPARE, start=others)
 
 
 def _accuracy(model: torch.nn.Module, records: ArrayRecords) -> float:

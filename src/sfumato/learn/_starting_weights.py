@@ -209,7 +209,8 @@ class StartingWeights:
 
 _REMEDY = (
     "Start from other weights; or, if every record that they saw was another than these, say so "
-    "with model.weights_saw=other-data, and it will stand on the card."
+    "with model.weights_saw=other-data (in Python: start=StartingWeights(other_data=True)), and it will "
+    "stand on the card."
 )
 
 
