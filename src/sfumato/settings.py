@@ -40,7 +40,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticOmit
+from pydantic_core import PydanticOmit, core_schema
 
 from sfumato.errors import SfumatoError
 
@@ -265,6 +265,14 @@ def checked(
     """The values that were given, each as its type has it; defaults are left to the receiver."""
     made = validated(schema, given, of, error)
     return {name: getattr(made, name) for name in given}
+
+
+class OnlyInPython:
+    """Marks a type in an annotation: values of it are passed by Python code, and nobody can type one."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.is_instance_schema(source)
 
 
 class _TypedValues(GenerateJsonSchema):

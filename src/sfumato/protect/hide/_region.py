@@ -15,13 +15,13 @@ from typing import Annotated, Any, Literal
 
 import cv2
 import numpy as np
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from sfumato import people
 from sfumato.media import IMAGE_SUFFIXES, Frame, Image, read_image
 from sfumato.protect._method import ProtectError
 from sfumato.protect.hide._by_hand import ByHand
-from sfumato.settings import FileName
+from sfumato.settings import FileName, OnlyInPython
 
 Watcher = Callable[[Frame, people.People, people.Mask], None]
 Filter = Callable[[Image, "Place"], Image]
@@ -309,7 +309,7 @@ def _between(most: int, whoever: str) -> str:
 
 
 RegionName = Annotated[
-    InstanceOf[Region] | FileName,
+    Annotated[Region, OnlyInPython] | FileName,
     Field(description="faces, people, background, text or a mask file"),
 ]
 

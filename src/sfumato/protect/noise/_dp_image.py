@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from sfumato.media import Frame, Image
 from sfumato.privacy import Bounds, Gaussian, KeyStream, calibrate_gaussian
@@ -20,7 +20,7 @@ from sfumato.protect.noise._extent import BLIND_SETTINGS, PUBLIC, LatticeMethod,
 from sfumato.protect.noise._latent import Latent, dct_latent
 from sfumato.protect.noise._lattice import UNIT_ROUNDOFF, Lattice, Points, Reach
 from sfumato.protect.noise._prediction import predicted, prior_energies
-from sfumato.settings import FileName
+from sfumato.settings import FileName, OnlyInPython
 
 Code = npt.NDArray[np.float64]
 # The clipped norm is computed in double precision; this is far more than it can be off.
@@ -59,7 +59,7 @@ class DpImage(LatticeMethod):
         *,
         epsilon: Epsilon,
         delta: Delta,
-        encoder: InstanceOf[Latent] | FileName | None = None,
+        encoder: Annotated[Latent, OnlyInPython] | FileName | None = None,
         clip: Annotated[float, Field(ge=1e-6, le=1e6)] = 1.0,
         **released: Any,
     ) -> None:
