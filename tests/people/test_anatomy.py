@@ -121,6 +121,24 @@ def test_a_mask_is_never_smaller_than_the_geometry(seed: int, sees: float) -> No
     assert made.cut[covered > 0].all()
 
 
+@pytest.mark.parametrize(("sees_body", "whole_box"), [(True, False), (False, True)])
+def test_a_mask_that_fills_little_of_a_wide_box_is_believed_if_it_holds_the_body(
+    sees_body: bool, whole_box: bool
+) -> None:
+    """Arms that reach out make a box wide; a network that sees nothing of the body is no witness."""
+    wide = Box(5, 20, 205, 192)
+    somebody = person(STANDING, box=wide)
+    body = np.zeros(SHAPE, np.uint8)
+    paint_body(body, somebody.joints, None, 0.6 * head_radius(somebody.joints, wide), (0, 0))
+    picture = np.repeat(
+        body[..., None] if sees_body else np.zeros((*SHAPE, 1), np.uint8), 3, axis=2
+    )
+    made = masked(somebody, picture, lambda crop: crop[..., 0].astype(np.float32))
+    filled = made.mask[wide.pixels(SHAPE[1], SHAPE[0])].mean()
+    assert (filled > 0.9) == whole_box
+    assert filled > 0.15
+
+
 def test_capsules_hold_limbs_and_leave_the_floor() -> None:
     floor = np.zeros(SHAPE, np.uint8)
     paint_body(floor, joints(), Box(86, 17, 114, 49), head_radius(joints(), BOX), (0, 0))

@@ -15,7 +15,13 @@ from sfumato.media import VideoWriter, open_video
 from sfumato.people import Box, Look
 from sfumato.protect.hide import _residual_people
 from sfumato.protect.hide._output_check import Faces, what_is_left
-from sfumato.protect.hide._residual_people import open_heads, open_people, still_shows
+from sfumato.protect.hide._residual_people import (
+    _changed,
+    _covers,
+    open_heads,
+    open_people,
+    still_shows,
+)
 
 BOX = Box(20, 10, 60, 70)
 
@@ -105,6 +111,32 @@ def test_open_people_are_named_by_frame_if_the_check_is_sure_or_a_second_look_co
     source, made = two_videos(tmp_path)
     (left,) = what_is_left(source, made, [open_people(Always(score), 2)])
     assert [number for number, _ in left] == frames
+
+
+@pytest.mark.parametrize(
+    ("covers", "is_open"),
+    [
+        ([(10, 70, 36, 45)], False),  # a slim one's outline, a fifth of the box
+        ([(10, 70, 20, 31)], True),  # as much, of a neighbour
+        ([(10, 22, 30, 50), (56, 70, 30, 50)], True),  # head and feet
+        ([(10, 38, 32, 48)], True),  # the upper half
+    ],
+)
+@pytest.mark.parametrize("lying", [False, True])
+def test_a_slim_outline_along_the_middle_of_a_box_hides_whoever_is_in_it(
+    covers: list[tuple[int, int, int, int]], is_open: bool, lying: bool
+) -> None:
+    before = room()
+    after = before.copy()
+    for top, bottom, left, right in covers:
+        after[top:bottom, left:right] = 255 - after[top:bottom, left:right].mean() // 2
+    box = BOX
+    if lying:
+        before, after = (
+            np.ascontiguousarray(image.transpose(1, 0, 2)) for image in (before, after)
+        )
+        box = Box(BOX.y0, BOX.x0, BOX.y1, BOX.x1)
+    assert _covers(_changed(before, after, box)) != is_open
 
 
 def test_a_shape_that_only_the_output_shows_is_nobody(

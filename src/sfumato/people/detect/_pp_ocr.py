@@ -22,6 +22,9 @@ _SIDES = (640, 1280)  # of the longer side: small pictures are enlarged, large o
 # like text: what is higher than the overlap is left to the look at the whole.
 _PIECE, _OVERLAP, _LONGEST = 256, 48, 3840
 _DOUBT = 0.15  # taken off the scores of pieces: eyes and patterns of cloth reach 0.7 there
+# higher letters are seen on the whole: what a piece alone takes for them, of a wall or of somebody who bends,
+# needs a second sighting
+_SMALL = 24.0
 # ImageNet's mean and spread; the network takes blue, green, red
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 _SPREAD = np.array([0.229, 0.224, 0.225], np.float32)
@@ -76,8 +79,12 @@ class PpOcr:
         scale = np.array([width / wide, height / high], np.float32)
         if turn % 2:
             found = lines_of(text_map, self._threshold + _DOUBT)
-            small = [line for line in found if line.sides[0] <= _OVERLAP]
-            return [TextLine(line.corners * scale, line.score - _DOUBT) for line in small]
+            return [
+                TextLine(line.corners * scale, min(line.score - _DOUBT, most))
+                for line in found
+                if line.sides[0] <= _OVERLAP
+                for most in (1.0 if line.sides[0] <= _SMALL else _UNSURE,)
+            ]
         found = lines_of(text_map, self._threshold)
         large = [line.sides[0] > _LARGE * high for line in found]
         return [

@@ -21,8 +21,9 @@ _ROOM = 0.15  # of a box's sides around it that the network sees too
 _LIMIT = 0.04  # of a box's sides beyond it that a mask may reach: hands, hair
 _THRESHOLD = 0.4
 _MARGIN = 0.005  # of the box's longer side by which a mask is widened
-# A mask that fills less of its box is not believed: of somebody whose trunk has joints, of anybody else.
-_FILLED, _FILLED_UNSURE = 0.3, 0.5
+# A mask that fills less of its box is not believed: of somebody whose trunk has joints and whose core the network
+# masks (arms that reach out make a box wide), of somebody whose trunk has joints, of anybody else.
+_FILLED_AGREED, _FILLED, _FILLED_UNSURE = 0.15, 0.3, 0.5
 _AT_EDGE, _BEYOND = 0.02, 0.5  # of the picture's sides, of the box's
 _NEARLY = 0.08  # of a box's own sides: one that ends so near to an edge ends at it
 _FILLS = 0.95  # of the picture: somebody of whom nothing but a part is in view
@@ -36,14 +37,16 @@ _NEAR = 0.25  # of the picture inside a box: somebody so near is seen in the who
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
 
 
-def paint_floor(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[float, float]) -> None:
-    """The least that is covered: capsules and head, slimmer where the network saw the body itself."""
+def paint_floor(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[float, float]) -> bool:
+    """The least that is covered: capsules and head, slimmer where the network saw the body itself; whether
+    it did."""
     radius = head_radius(person.joints, person.box)
     core = np.zeros_like(drawn)
     paint_body(core, person.joints, None, _CORE * radius, origin)
-    seen = core.any() and float(drawn[core > 0].mean()) >= _AGREED
+    seen = bool(core.any() and float(drawn[core > 0].mean()) >= _AGREED)
     head = person.head if person.head is None or not seen else person.head.scale(_SLIM_HEAD)
     paint_body(drawn, person.joints, head, radius, origin, _SLIM if seen else 1.0)
+    return seen
 
 
 def beyond_edges(box: Box, width: int, height: int) -> Box:
@@ -60,9 +63,9 @@ def beyond_edges(box: Box, width: int, height: int) -> Box:
     )
 
 
-def _least_filled(person: Person) -> float:
+def _least_filled(person: Person, agreed: bool) -> float:
     if has_trunk(person.joints):
-        return _FILLED
+        return _FILLED_AGREED if agreed else _FILLED
     height, width = person.shape
     if person.box.width >= _FILLS * width or person.box.height >= _FILLS * height:
         return 1.0
@@ -153,10 +156,10 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
             drawn = np.asarray(cv2.dilate(drawn, kernel), np.uint8)
     else:
         drawn[person.box.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])] = 1
-    paint_floor(drawn, person, origin)
+    agreed = paint_floor(drawn, person, origin)
     inner = person.box.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
     part = drawn[inner]
-    if not part.size or float(part.mean()) < _least_filled(person):
+    if not part.size or float(part.mean()) < _least_filled(person, agreed):
         # what lies beyond the box is background even where the ellipse goes on outside the picture
         whole = np.zeros(shape, np.uint8)
         paint_ellipse(whole, beyond_edges(person.box, width, height).scale(_WIDER), origin)

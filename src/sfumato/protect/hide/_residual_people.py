@@ -25,6 +25,8 @@ _AT_EDGE = 0.02  # of the picture's height: whoever is cut off there may have no
 _CODEC_NOISE = 4.0
 # grey levels by which a covered pixel differs, and the part of a box where somebody was found and covered
 _OTHERWISE, _COVERED = 24, 0.3
+# of a box, across: its middle; which part of that a cover fills, and of what length, that hides whoever is in it
+_ALONG, _FILLED, _LENGTH, _CROSSED = (0.2, 0.8), 0.3, 0.85, 0.1
 _ROOM = 1.15  # an ellipse leaves the corners of a box open
 _SAME_STRUCTURE, _FAINT, _PLAIN = 0.6, 0.4, 0.5
 
@@ -40,7 +42,7 @@ def open_people(second: people.PersonDetector, every: int) -> Check:
             box
             for box in second.detect(output)
             if still_shows(original, output, box.scale(_MIDDLE))
-            and _changed(original, output, box) < _COVERED
+            and not _covers(_changed(original, output, box))
         ]
         there = second.detect(original) if found else []
         return [box.scale(_ROOM) for box in found if _believed(original, box, there)]
@@ -69,12 +71,23 @@ def open_heads(
     return left
 
 
-def _changed(original: Image, output: Image, box: people.Box) -> float:
-    """Which part of a box looks otherwise than before: what is in the middle of somebody who sits or leans
-    may be a table."""
+def _changed(original: Image, output: Image, box: people.Box) -> people.Mask:
+    """The pixels of a box that look otherwise than before."""
     place = box.pixels(original.shape[1], original.shape[0])
     apart = cv2.absdiff(original[place], output[place]).max(axis=2)
-    return float((apart > _OTHERWISE).mean())
+    return np.asarray(apart > _OTHERWISE)
+
+
+def _covers(changed: people.Mask) -> bool:
+    """Whether these pixels of a box hide whoever is in it: they are many, for what is in the middle of somebody
+    who sits or leans may be a table, or they run along all of its middle, as the outline of a slim one does.
+    Somebody else's cover beside an open person lies at the side of the box."""
+    if float(changed.mean()) >= _COVERED:
+        return True
+    upright = changed if changed.shape[0] >= changed.shape[1] else changed.T
+    first, last = (round(share * upright.shape[1]) for share in _ALONG)
+    filled = upright[:, first : max(last, first + 1)].mean(axis=1)
+    return float(filled.mean()) >= _FILLED and float((filled >= _CROSSED).mean()) >= _LENGTH
 
 
 def _in_reach(box: people.Box, head: people.Box) -> bool:
