@@ -8,6 +8,7 @@ _NPM = "tests/store/test_store_npm.py"
 _PEOPLE = "tests/people/detect/test_person_detectors.py"
 _GRAPHS = "tests/people/detect/test_graph_models.py"
 _TRACKS = "tests/people/track/test_tracks.py"
+_MOVING = "tests/people/track/test_moving.py"
 _ANATOMY = "tests/people/test_anatomy.py"
 _SIGHTINGS = "tests/people/detect/test_sightings.py"
 _TEXT_STREAM = "tests/people/track/test_text_stream.py"
@@ -81,6 +82,54 @@ MUTANTS = (
             ),
         ),
         (f"{_GRAPHS}::test_weights_are_widened_and_never_changed",),
+    ),
+    Mutant(
+        "334",
+        "moving: the camera's way is not followed",
+        (
+            Patch(
+                "people/track/_moving.py",
+                "other, way, size, flags",
+                "other, np.eye(3), size, flags",
+            ),
+        ),
+        (
+            f"{_MOVING}::test_a_swinging_arm_is_covered_between_the_ends_of_a_shot_and_the_wall_is_not",
+        ),
+    ),
+    Mutant(
+        "335",
+        "moving: water at somebody's rim counts as theirs",
+        (Patch("people/track/_moving.py", "_BUSY = 0.05", "_BUSY = 1.0"),),
+        (f"{_MOVING}::test_before_water_motion_tells_nothing",),
+    ),
+    Mutant(
+        "336",
+        "masks: a network that sees nothing of the body is believed in a wide box",
+        (
+            Patch(
+                "people/track/_person_masks.py",
+                "return _FILLED_AGREED if agreed else _FILLED",
+                "return _FILLED_AGREED",
+            ),
+        ),
+        (
+            "tests/people/test_anatomy.py::test_a_mask_that_fills_little_of_a_wide_box_is_believed_if_it_holds_the_body",
+        ),
+    ),
+    Mutant(
+        "337",
+        "check: a neighbour's cover at the side of a box hides whoever is in it",
+        (
+            Patch(
+                "protect/hide/_residual_people.py",
+                "_ALONG, _FILLED, _LENGTH, _CROSSED = (0.2, 0.8), 0.3",
+                "_ALONG, _FILLED, _LENGTH, _CROSSED = (0.0, 1.0), 0.1",
+            ),
+        ),
+        (
+            "tests/protect/hide/test_open_people.py::test_a_slim_outline_along_the_middle_of_a_box_hides_whoever_is_in_it",
+        ),
     ),
     Mutant(
         "307",

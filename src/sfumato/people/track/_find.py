@@ -20,6 +20,7 @@ from sfumato.people.detect._tiles import brightened, loses_detail
 from sfumato.people.detect._turned import IN_TURN
 from sfumato.people.track._batches import in_parallel, with_last
 from sfumato.people.track._motion import bounds, due, thumbnail
+from sfumato.people.track._moving import MOST_AWAY, Around, with_moving, with_others
 from sfumato.people.track._person_masks import Segment, masked, near_ones
 from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 from sfumato.people.track._tracks import PersonTracker
@@ -90,8 +91,8 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
             yield from found
             return
         with closing(found):
-            for (frame, _), people in in_parallel(found, self._masked, self._workers):
-                yield frame, people
+            for around, people in in_parallel(with_others(found), self._masked, self._workers):
+                yield around.frame, people
 
     def _found(self, frames: Iterable[Frame]) -> Generator[tuple[Frame, People], None, None]:
         """Everybody without masks."""
@@ -135,20 +136,19 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
             return None
         return self._look(frame.image, tiles=whom is LookFor.ALL, turns=turns)
 
-    def _masked(self, found: tuple[Frame, People]) -> People:
-        frame, people = found
+    def _masked(self, around: Around) -> People:
         segment = self._segment
         if segment is None:
-            return people
-        image = np.ascontiguousarray(brightened(frame.image))
-        whole = [masked(person, image, segment) for person in people]
-        return People(near_ones(whole, image, segment), people.number, people.blank)
+            return around.people
+        image = np.ascontiguousarray(brightened(around.frame.image))
+        people = with_moving(around, [masked(one, image, segment) for one in around.people])
+        return People(near_ones(people, image, segment), around.people.number, around.people.blank)
 
 
 def held_back(lookahead: int, every: int, workers: int) -> int:
-    """Frames that a stream keeps: to follow people, for the looks and masks that are under way, and one
-    more if the last frame must be known as such."""
-    return lookahead + (every > 1) + (2 * workers if workers > 1 else 0)
+    """Frames that a stream keeps: to follow people, for the looks and masks that are under way, to see what
+    moves, and one more if the last frame must be known as such."""
+    return lookahead + MOST_AWAY + (every > 1) + (2 * workers if workers > 1 else 0)
 
 
 def find(
