@@ -341,15 +341,18 @@ def test_a_giant_or_a_head_elsewhere_is_not_drawn() -> None:
     seen = Seen(0, {0: frame})
     kept = {}
     lift = 0.9 - 0.9 * 0.9 / 4  # its head is as high in the picture, and much larger
+    folded = placed(4.0)  # neck and crown exchanged: the head where it was found, upside down on the chest
+    folded[0, [INDEX["neck"], INDEX["crown"]]] = folded[0, [INDEX["crown"], INDEX["neck"]]]
     for name, joints in {
         "right": placed(4.0),
         "elsewhere": placed(4.0, -0.7),
         "giant": placed(0.9, lift - 0.75),
+        "folded": folded,
     }.items():
         tried = joints.copy()
         _doubt_without_head(tried, seen, 0, camera)
         kept[name] = bool(np.isfinite(tried).any())
-    assert kept == {"right": True, "elsewhere": False, "giant": False}
+    assert kept == {"right": True, "elsewhere": False, "giant": False, "folded": False}
 
 
 def test_a_face_that_is_left_is_covered_by_its_surroundings_alone() -> None:

@@ -323,8 +323,8 @@ def _doubt_where_elsewhere(
 def _doubt_without_head(
     joints: npt.NDArray[np.float64], seen: Seen, first: int, camera: Camera
 ) -> None:
-    """Take poses away whose head is far from where the person's head was found, or is much larger: giants,
-    and bodies upside down."""
+    """Take poses away whose head is far from where the person's head was found, is much larger, or is folded
+    onto the trunk as no neck allows: giants, and bodies upside down."""
     for t in np.flatnonzero(np.isfinite(joints).any(axis=(1, 2))):
         each = seen.frames.get(first + int(t))
         if each is None or each.head is None:
@@ -334,7 +334,12 @@ def _doubt_without_head(
         large = max(each.head.height, each.head.width)
         spots = camera.project(joints[t, [INDEX[name] for name in _SIZED]])
         sizes = np.linalg.norm(spots[::2] - spots[1::2], axis=1)
-        if away > _HEAD * each.box.height + large / 2 or (sizes > large * np.array(_GIANT)).any():
+        neck, crown, pelvis = (joints[t, INDEX[name]] for name in ("neck", "crown", "pelvis"))
+        if (
+            away > _HEAD * each.box.height + large / 2
+            or (sizes > large * np.array(_GIANT)).any()
+            or float((crown - neck) @ (neck - pelvis)) < 0
+        ):
             joints[t] = np.nan
 
 
