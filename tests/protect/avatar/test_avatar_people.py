@@ -341,7 +341,9 @@ def test_a_giant_or_a_head_elsewhere_is_not_drawn() -> None:
     seen = Seen(0, {0: frame})
     kept = {}
     lift = 0.9 - 0.9 * 0.9 / 4  # its head is as high in the picture, and much larger
-    folded = placed(4.0)  # neck and crown exchanged: the head where it was found, upside down on the chest
+    folded = placed(
+        4.0
+    )  # neck and crown exchanged: the head where it was found, upside down on the chest
     folded[0, [INDEX["neck"], INDEX["crown"]]] = folded[0, [INDEX["crown"], INDEX["neck"]]]
     for name, joints in {
         "right": placed(4.0),

@@ -69,6 +69,8 @@ def test_a_box_around_faces_is_no_face() -> None:
     assert credible([crowd, one, two]) == [one, two]
     assert credible([crowd]) == [crowd]
     assert credible([crowd], known=[one]) == []
+    assert credible([crowd], known=[one.shift(0, -9)]) == [], "most of a head is in it"
+    assert credible([crowd], known=[one.shift(0, -14)]) == [crowd]
 
 
 def test_a_face_as_large_as_the_room_is_none_where_others_are_known_elsewhere() -> None:

@@ -14,7 +14,7 @@ from sfumato.protect.hide._output_check import Check, Faces, what_is_left
 from sfumato.protect.hide._region import face_detector
 
 _SAME_PLACE, _PART = 0.3, 0.5
-_MUCH, _INSIDE, _GIANT = 5.0, 0.9, 0.6
+_MUCH, _INSIDE, _GIANT = 5.0, 0.7, 0.6
 _CORE, _CODEC_NOISE = 0.8, 4.0
 
 
