@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,15 @@ def test_a_mask_that_fills_little_of_a_wide_box_is_believed_if_it_holds_the_body
     filled = made.mask[wide.pixels(SHAPE[1], SHAPE[0])].mean()
     assert (filled > 0.9) == whole_box
     assert filled > 0.15
+
+
+@pytest.mark.parametrize(
+    "box", [Box(300, 10, 320, 60), Box(10, -80, 60, -20), Box(-90, -90, -50, -50)]
+)
+def test_nobody_has_pixels_outside_of_the_picture(box: Box) -> None:
+    somebody = replace(person(None, box=box), head=None)
+    made = masked(somebody, np.zeros((*SHAPE, 3), np.uint8), lambda crop: np.ones(crop.shape[:2]))
+    assert not made.mask.any()
 
 
 def test_capsules_hold_limbs_and_leave_the_floor() -> None:

@@ -138,9 +138,9 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
             max(around.x1, head.x1), max(around.y1, head.y1),
         )  # fmt: skip
     rows, columns = around.pixels(width, height)
-    if rows.stop - rows.start < 1 or columns.stop - columns.start < 1:
-        return replace(person, cut=np.zeros((0, 0), bool), window=(rows, columns))
     shape = rows.stop - rows.start, columns.stop - columns.start
+    if min(shape) < 1:
+        return replace(person, cut=np.zeros(shape, bool), window=(rows, columns))
     origin = float(columns.start), float(rows.start)
     drawn = np.zeros(shape, np.uint8)
     if max(person.box.width, person.box.height) >= _SMALLEST:
