@@ -41,7 +41,7 @@ from sfumato.protect import DatasetMethod, get_dataset_method
 from sfumato.settings import Settings, parameters_of, schema_from
 
 Weight = Annotated[float, Field(ge=0, le=10**6)]
-Dimension = Annotated[int, Field(ge=1, le=2**16)]
+Dimension = Annotated[int, Field(ge=1, le=2**12)]
 _FORMAT = "sfumato-pass-1"
 _USUAL_DONORS = 4096
 # what may be typed for every variant, and for its training
