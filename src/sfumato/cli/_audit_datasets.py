@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from sfumato.cli._output import emit, ending, finite, progress_bar, say, shown_path
+from sfumato.errors import SfumatoError
 from sfumato.settings import parse_pairs
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ def cross_data(
     from sfumato.data import pa_hmdb51, pa_hmdb51_videos
     from sfumato.data import vispr as read_vispr
 
+    if not method and (setting or shift):
+        raise SfumatoError(
+            "Expected --method with --set and --shift, got none: without it pictures and videos stay raw, "
+            "and there is nothing to set or to leave out."
+        )
     target = _target(out, out, "", force)
     with progress_bar(hidden=as_json):
         found = looked_at(
