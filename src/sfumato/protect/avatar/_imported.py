@@ -19,7 +19,13 @@ from sfumato.protect._method import ProtectError
 from sfumato.protect.avatar._inpaint import Erased
 from sfumato.protect.avatar._phalp import phalp_poses
 from sfumato.protect.avatar._scene import Continuity, Finder, Scene, Track
-from sfumato.protect.avatar._tools import ToolSource, read_masks, read_npz, read_pictures, require_file
+from sfumato.protect.avatar._tools import (
+    ToolSource,
+    read_masks,
+    read_npz,
+    read_pictures,
+    require_file,
+)
 
 Rows = dict[str, npt.NDArray[Any]]
 Frames = npt.NDArray[np.uint8]
