@@ -135,7 +135,7 @@ def test_options_that_need_another_one_say_which(
 
 
 @pytest.mark.parametrize(
-    ("method", "random"), [("edges", False), ("blur+edges", False), ("snow", True)]
+    ("method", "random"), [("edges", False), ("snow", True), ("edges+snow", True)]
 )
 def test_a_seed_where_nothing_is_random_is_said_to_have_no_effect(
     run: Run, there: list[str], method: str, random: bool

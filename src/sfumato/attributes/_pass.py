@@ -163,10 +163,11 @@ class Pass(DatasetMethod):
 
     @classmethod
     def usual_donors(
-        cls, pool: Records, useful: Sequence[str], declared: Declared, seed: int
+        cls, pool: Records, useful: Sequence[str], declared: Declared, seed: int, most: int
     ) -> DonorSet:
-        """The donors out of ``pool`` where nobody says how many."""
-        return DonorSet.sample(pool, min(_USUAL_DONORS, len(pool)), declared=declared, seed=seed)
+        """The donors out of ``pool`` where nobody says how many: ``most`` at most."""
+        count = min(_USUAL_DONORS, len(pool), most)
+        return DonorSet.sample(pool, count, declared=declared, seed=seed)
 
     # -- training ------------------------------------------------------------------------------
 

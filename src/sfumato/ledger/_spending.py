@@ -93,7 +93,7 @@ def spending(
     if ledger is None and dataset is None:
         if purpose is not None or operator is not None or key is not None or acknowledged:
             raise SfumatoError(
-                "Expected a ledger for --key, --purpose, --operator and --acknowledge-no-guarantee, got "
+                "Expected a ledger for --purpose, --operator, --key and --acknowledge-no-guarantee, got "
                 "none: they stand in its history. Name it with --ledger and --dataset, or leave them out."
             )
         return None
