@@ -52,9 +52,10 @@ def reid(
     as_json: bool,
 ) -> None:
     """Who (or which room) is in protected recordings, against a gallery of the others."""
-    from sfumato.audit import attack_folder
+    from sfumato.audit import REID_ATTACKS, attack_folder
 
-    target = _target(out, protected, f"reid-{by}", force)
+    # an attack that is not known is refused by attack_folder, whatever its name would be as a file's
+    target = _target(out, protected, f"reid-{by}" if by in REID_ATTACKS else "reid", force)
     with progress_bar(hidden=as_json):
         rows = attack_folder(by, originals, protected, labels)
     _finish(rows, target, "Re-identification", f"reid --by {by}", force, as_json)
