@@ -34,6 +34,7 @@ from sfumato.settings import (
 ODD = [
     "", "x", ".nan", ".inf", "-1", "0", "1e-6", "1e400", "9999999999999", "9" * 5000, "true", "[1, 2]",
     "{a: 1}", "[", "&a [*a]", "!!int", "12:30", "äöü🙂", "x" * 5000, "/", '"a\\0b"', "2.5", "[" * 500,
+    "null", "[]", "\x07\x1b[31m",
 ]  # fmt: skip
 # of training files there are ninety settings: those values that go deepest
 FEW = ["", "x", ".nan", "-1", "9999999999999", "[1, 2]", "{a: 1}", "!!int", "0"]
