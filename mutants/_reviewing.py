@@ -1,4 +1,4 @@
-"""Mistakes in what people see, leave open and cover by hand (401-408)."""
+"""Mistakes in what people see, leave open and cover by hand (401-412)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from mutants._mutant import Mutant, Patch
 _CARDS = "tests/privacy/test_reviews_on_cards.py"
 _REVIEW = "tests/protect/test_frame_review.py"
 _BY_HAND = "tests/protect/hide/test_by_hand.py"
+_OPTIONS = "tests/cli/test_options_without_effect.py"
+_SETTINGS = "tests/cli/test_odd_settings.py"
+_TOOL_FILES = "tests/protect/avatar/test_broken_tool_files.py"
 
 MUTANTS = (
     Mutant(
@@ -98,5 +101,50 @@ MUTANTS = (
             ),
         ),
         (f"{_BY_HAND}::test_output_check_passes_over_named_people_and_no_others",),
+    ),
+    Mutant(
+        "409",
+        "folder: boxes, masks and poses of one recording are used for all of them",
+        (
+            Patch(
+                "protect/_command.py",
+                "if (given := _about_one_recording(settings)) is not None:",
+                "if (given := _about_one_recording({})) is not None:",
+            ),
+        ),
+        (f"{_OPTIONS}::test_what_is_known_of_one_recording_is_not_used_for_a_folder",),
+    ),
+    Mutant(
+        "410",
+        "settings: an empty value switches off what null switches off",
+        (Patch("settings.py", "if not value.strip():", "if value.isspace():"),),
+        (f"{_SETTINGS}::test_a_value_that_is_not_there_switches_nothing_off",),
+    ),
+    Mutant(
+        "411",
+        "audit: a promise that nobody made is said to be not refuted",
+        (
+            Patch(
+                "cli/audit.py",
+                "if isinstance(verdict.promise, NoGuarantee):",
+                "if isinstance(verdict.promise, NoGuarantee) and verdict.refuted:",
+            ),
+        ),
+        (
+            "tests/audit/certify/test_verdict.py::"
+            "test_where_nothing_is_promised_the_last_lines_say_that_nothing_was_tried",
+        ),
+    ),
+    Mutant(
+        "412",
+        "avatar: other tools' files are read whatever they are, pipes and devices too",
+        (
+            Patch(
+                "protect/avatar/_tools.py",
+                "if not path.is_file():",
+                "if not path.is_file() and not path.exists():",
+            ),
+        ),
+        (f"{_TOOL_FILES}::test_a_broken_file_is_one_sentence_and_no_output[masks-folder.json]",),
     ),
 )

@@ -119,7 +119,7 @@ _MALFORMED = (
     ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, EOFError, StopIteration,
     RecursionError, NotImplementedError, zipfile.BadZipFile, zlib.error, struct.error, csv.Error,
 )  # fmt: skip
-_MALFORMED_BY_NAME = {"MatReadError", "SafetensorError"}
+_MALFORMED_BY_NAME = {"MatReadError", "SafetensorError", "TokenError", "UnpicklingError"}
 
 
 @contextmanager

@@ -112,6 +112,10 @@ Named = Annotated[
 # -- values as they are typed ------------------------------------------------------------------
 
 
+# It comes from a variable that is not set, and would switch something off where null is allowed.
+NO_VALUE = "got nothing after the equals sign: write null where none is meant."
+
+
 class NamedTwiceError(ValueError):
     """One name with two values."""
 
@@ -199,6 +203,8 @@ def parse_pairs(pairs: Iterable[str]) -> dict[str, Any]:
             raise SettingsError(
                 f"Expected every setting once, got {shown(name)} twice: say which value counts."
             )
+        if not value.strip():
+            raise SettingsError(f"Expected a value for the setting {shown(name)}, {NO_VALUE}")
         try:
             found[name] = parse_value(value)
         except ValueError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,13 @@ def order(source: Path, target: Path, *more: str, method: str = "pass") -> Resul
     return CliRunner().invoke(protect, [*arguments, *quick, *more])
 
 
+def named_next(result: Result) -> list[str]:
+    """The words of the command that the last line names."""
+    last = result.output.rstrip().splitlines()[-1]
+    assert last.startswith("Next:")
+    return last.partition("sfumato ")[2].split()
+
+
 def sentence(result: Result) -> str:
     assert isinstance(result.exception, SfumatoError), result.output
     text = str(result.exception)
@@ -68,6 +76,9 @@ def test_release_holds_donors_files_and_a_card_and_no_name(speakers: Path, tmp_p
     out = tmp_path / "out"
     result = order(speakers, out, "--donors", "40")
     assert result.exit_code == 0, result.output
+    verb, *words = named_next(result)  # it takes this release, which holds no pictures to review
+    then = CliRunner().invoke(import_module(f"sfumato.cli.{verb}").app, words)
+    assert then.exit_code == 0, (verb, then.output, then.exception)
     card = read_card(out)
     assert isinstance(card.promise, NoGuarantee)
     check_outputs(card, tmp_path)

@@ -244,6 +244,28 @@ def test_no_malformed_training_data_ends_in_a_bug(
         assert answer[0] == FAILED or kind == "folder"
 
 
+@pytest.mark.parametrize("place", ["/", ".", "..", "/dev/null", "there/"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("leaks", "in.png", "--out"), ("visual", "a", "b", "--out"), ("reid", "a", "b", "--out"),
+        ("reid", "a", "b", "--by"), ("probe", "a", "--out"), ("cross-data", "a", "b", "c", "--out"),
+        ("leaks",), ("guarantee",), ("membership",), ("visual", "a"),
+    ],
+)  # fmt: skip
+def test_an_audit_of_a_place_that_is_no_file_is_refused_in_words(
+    run: Run, tmp_path: Path, words: tuple[str, ...], place: str
+) -> None:
+    (tmp_path / "there").mkdir()
+    if words == ("leaks",) and place == "/":
+        place = "/dev/null/.."  # not the recordings of a whole disk
+    before = sorted(tmp_path.rglob("*"))
+    answer = run("audit", *words, place)
+    assert in_words(answer), answer
+    assert answer[0] == FAILED
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_broken_state_folder_is_named(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "speech"
     (folder / "data" / "01").mkdir(parents=True)

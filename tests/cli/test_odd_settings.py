@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 from command import DONE, FAILED, Run, caller, in_words
 
@@ -31,6 +34,7 @@ from sfumato.settings import (
 ODD = [
     "", "x", ".nan", ".inf", "-1", "0", "1e-6", "1e400", "9999999999999", "9" * 5000, "true", "[1, 2]",
     "{a: 1}", "[", "&a [*a]", "!!int", "12:30", "äöü🙂", "x" * 5000, "/", '"a\\0b"', "2.5", "[" * 500,
+    "null", "[]", "\x07\x1b[31m",
 ]  # fmt: skip
 # of training files there are ninety settings: those values that go deepest
 FEW = ["", "x", ".nan", "-1", "9999999999999", "[1, 2]", "{a: 1}", "!!int", "0"]
@@ -140,6 +144,87 @@ def test_no_odd_setting_of_pass_ends_in_a_bug(run: Run, method: str) -> None:
     ):
         for value in ODD:
             assert in_words(run(*base, "--set", f"{setting}={value}")), (setting, value)
+
+
+# values that the schema takes, as far as they go
+TAKEN = {
+    "lambda_": ("0", "1e6"), "mu": ("0", "1", "1e6"), "dimension": ("1", "4096"), "batch": ("1", "1e9"),
+    "steps": ("1", "null"), "learning_rate": ("1e-30", "1000"), "remember": ("sample", "person", "never"),
+    "encoder": ("whitened-mlp", "erased-mlp", "mlp", "window-cnn", "feature-head"),
+    "draws_per_person": ("1", "1e4"), "tau": ("1e-6", "1e6"), "epsilon": ("1e-6", "1e6"),
+}  # fmt: skip
+
+
+def listed(folder: Path, people: str, *, shape: tuple[int, ...] = (12, 3)) -> Path:
+    """Windows of three sensors with their people, as ``--method pass`` reads them."""
+    generator = np.random.default_rng(len(people))
+    folder.mkdir()
+    lines = ["path,label,owner,split,attribute:sex"]
+    for number, person in enumerate(people * 4):
+        np.save(folder / f"{number}.npy", generator.normal(size=shape).astype(np.float32))
+        sex = "f" if person in "aceg" else "m"
+        split = "test" if number >= 3 * len(people) else "train"
+        lines.append(f"{number}.npy,{'ab'[number % 3 == 0]},{person},{split},{sex}")
+    (folder / "manifest.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("method", ["pass", "pass-ldp"])
+def test_no_setting_that_pass_takes_ends_in_a_bug_when_it_runs(
+    run: Run, tmp_path: Path, method: str
+) -> None:
+    theirs, others = listed(tmp_path / "theirs", "abcd"), listed(tmp_path / "others", "efgh")
+    base = ["protect", theirs, "out", "--method", method, "--private", "sex", "--useful", "label",
+            "--donors-are", "public", "--fit-on", others, "--donors-from", others]  # fmt: skip
+    usual = {"steps": "2", "dimension": "12"} | (
+        {"epsilon": "2", "draws_per_person": "4"} if method == "pass-ldp" else {}
+    )
+    there = sorted(os.listdir(tmp_path))
+    done = 0
+    for setting in protect.get_dataset_method(method).settings_schema().model_fields:
+        for value in TAKEN[setting]:
+            typed = usual | {setting: value}
+            words = [word for pair in typed.items() for word in ("--set", "=".join(pair))]
+            answer = run(*base, *words)
+            assert in_words(answer), (setting, value, answer)
+            done += answer[0] == DONE
+            if answer[0] == FAILED:
+                assert sorted(os.listdir(tmp_path)) == there, (setting, value)
+            for made in tmp_path.glob("out*"):
+                shutil.rmtree(made) if made.is_dir() else made.unlink()
+    assert done > 12  # a run that always fails would pass as well
+
+
+def test_no_slip_of_the_finger_keeps_pass_busy_for_days(run: Run) -> None:
+    base = ["protect", "in", "out", "--method", "pass", "--private", "a", "--useful", "b",
+            "--donors-are", "public", "--dry-run"]  # fmt: skip
+    for setting in ("steps=999999999", "steps=100001", "dimension=65536"):
+        code, _, told = run(*base, "--set", setting)
+        assert code == FAILED, setting
+        assert setting.split("=")[0] in told
+    assert run(*base, "--set", "steps=100000", "--set", "dimension=4096")[0] == DONE
+
+
+@pytest.mark.usefixtures("quick_estimate")
+def test_a_value_that_is_not_there_switches_nothing_off(run: Run) -> None:
+    """An empty one is a variable that is not set; the check of the output is switched off by a word."""
+    for value in ("", " ", "''", "[]"):
+        code, _, told = run(*order("blur", f"check={value}"))
+        assert code == FAILED, value
+        assert "check" in told
+    for value in ("none", "off", "false", "null"):
+        code, said, _ = run(*order("blur", f"check={value}"))
+        assert code == DONE, value
+        assert "No second detector checked the output" in said
+    code, said, _ = run(*order("blur", "check=centerface"))
+    assert code == DONE
+    assert "No second detector" not in said
+    assert run(*order("avatar", "poses="))[0] == FAILED
+    Path("a.yaml").write_text("out: runs/a\ndata: {kind: synthetic, clips: 24}\n")
+    code, _, told = run("train", "a.yaml", "privacy.epsilon=", "--dry-run")
+    assert code == FAILED
+    assert "'privacy.epsilon'" in told
+    assert "nothing after the equals sign" in told
 
 
 def test_the_numbers_that_yaml_takes_for_text_are_numbers(run: Run) -> None:

@@ -17,7 +17,7 @@ from red_faces import HEIGHT, WIDTH, RedFaces
 from sfumato import protect
 from sfumato.body import Camera
 from sfumato.errors import SfumatoError
-from sfumato.media import open_video, read_image
+from sfumato.media import open_video, read_image, write_image
 from sfumato.privacy import says_private
 from sfumato.protect._command import CommandResult, Request, dry_run
 from sfumato.protect._review_exports import ReviewExports
@@ -252,15 +252,17 @@ def test_a_note_that_cannot_be_written_is_refused_before_anything_is_spent(
 def test_every_recording_of_a_folder_has_its_private_sheet(
     face_video: Path, tmp_path: Path
 ) -> None:
-    """Named as the output, where its source lies; boxes from a file, so that no model is needed."""
-    run(face_video, tmp_path / "one" / "a.mkv", ReviewExports(export_boxes=tmp_path / "b.json"))
+    """Named as the output, where its source lies; a picture as the mask, so that no model is needed."""
+    mask = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+    mask[8:20, 8:20] = 255
+    write_image(tmp_path / "mask.png", mask)
     (tmp_path / "in" / "walk").mkdir(parents=True)
     face_video.rename(tmp_path / "in" / "walk" / "faces.mkv")
     order = Request(
         source=tmp_path / "in",
         target=tmp_path / "rel",
         method="blur",
-        settings={"import_boxes": str(tmp_path / "b.json"), "check": False},
+        settings={"region": str(tmp_path / "mask.png")},
         codec="ffv1",
         workers=1,
         exports=ReviewExports(preview=tmp_path / "sheets"),

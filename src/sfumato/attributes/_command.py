@@ -192,7 +192,7 @@ def _fitted(
         raise AttributesError(
             "Expected --donors-from with --fit-on: say whose recordings may be published."
         )
-    donors, chosen = _donors(request, chosen_rows(pool.records, rows), rows)
+    donors, chosen = _donors(request, chosen_rows(pool.records, rows), rows, len(train))
     say(f"Fitting on {len(train)} records of {fit_data.layout}, {len(donors)} donors.")
     method = _method(request, donors, randomness)
     method.fit(train, announce=say)
@@ -200,14 +200,14 @@ def _fitted(
 
 
 def _donors(
-    request: AttributeRequest, pool: ArrayRecords, rows: Sequence[int]
+    request: AttributeRequest, pool: ArrayRecords, rows: Sequence[int], most: int
 ) -> tuple[DonorSet, list[int]]:
-    """The donors and their rows in the data set they come from."""
+    """The donors, at most as many as records are fitted on, and their rows in their data set."""
     declared: Any = request.donors_are
     seed = request.seed or 0
     if request.donors is None:
         kind = pass_method(request.method)
-        found = kind.usual_donors(pool, request.useful, declared, seed)
+        found = kind.usual_donors(pool, request.useful, declared, seed, most)
     else:
         found = DonorSet.sample(pool, request.donors, declared=declared, seed=seed)
     assert isinstance(found.records, Subset)

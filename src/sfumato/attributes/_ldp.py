@@ -74,7 +74,7 @@ class PassLDP(Pass):
         donors: DonorSet,
         *,
         epsilon: Epsilon,
-        draws_per_person: Annotated[int, Field(ge=1, le=10**6)] = 1,
+        draws_per_person: Annotated[int, Field(ge=1, le=10**4)] = 1,
         training: PassTraining | None = None,
         **settings: Any,
     ) -> None:
@@ -107,7 +107,7 @@ class PassLDP(Pass):
 
     @classmethod
     def usual_donors(
-        cls, pool: Records, useful: Sequence[str], declared: Declared, seed: int
+        cls, pool: Records, useful: Sequence[str], declared: Declared, seed: int, most: int
     ) -> DonorSet:
         return DonorSet.prototypes(pool, useful[0], _PROTOTYPES, declared=declared)
 

@@ -41,7 +41,7 @@ from sfumato.protect import DatasetMethod, get_dataset_method
 from sfumato.settings import Settings, parameters_of, schema_from
 
 Weight = Annotated[float, Field(ge=0, le=10**6)]
-Dimension = Annotated[int, Field(ge=1, le=2**16)]
+Dimension = Annotated[int, Field(ge=1, le=2**12)]
 _FORMAT = "sfumato-pass-1"
 _USUAL_DONORS = 4096
 # what may be typed for every variant, and for its training
@@ -163,10 +163,11 @@ class Pass(DatasetMethod):
 
     @classmethod
     def usual_donors(
-        cls, pool: Records, useful: Sequence[str], declared: Declared, seed: int
+        cls, pool: Records, useful: Sequence[str], declared: Declared, seed: int, most: int
     ) -> DonorSet:
-        """The donors out of ``pool`` where nobody says how many."""
-        return DonorSet.sample(pool, min(_USUAL_DONORS, len(pool)), declared=declared, seed=seed)
+        """The donors out of ``pool`` where nobody says how many: ``most`` at most."""
+        count = min(_USUAL_DONORS, len(pool), most)
+        return DonorSet.sample(pool, count, declared=declared, seed=seed)
 
     # -- training ------------------------------------------------------------------------------
 

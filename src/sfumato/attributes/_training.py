@@ -44,7 +44,7 @@ class PassTraining:
     that shares most of its useful classes; ``random`` as published.
     """
 
-    steps: Count | None = None
+    steps: Annotated[int, Field(ge=1, le=10**5)] | None = None
     epochs: Count | None = None
     batch: Count = 1000
     learning_rate: Annotated[float, Field(gt=0, le=1000)] = 1e-3

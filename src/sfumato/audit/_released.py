@@ -101,6 +101,10 @@ def beside_release(output: str | os.PathLike[str], name: str) -> Path:
     manifest of the job that made it.
     """
     whole = Path(os.path.abspath(output))
+    if not whole.name:
+        raise AuditError(
+            "Expected a released file or folder, got the whole disk: name the release."
+        )
     for folder in reversed((whole, *whole.parents)):
         if folder.name and folder.is_dir() and _is_release(folder):
             inside = ".".join(whole.relative_to(folder).parts)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import SfumatoError
+from sfumato.settings import shown
 
 Floats = npt.NDArray[np.floating]
 
@@ -149,7 +150,7 @@ LAYOUTS: Mapping[str, Layout] = {
 def layout(name: str) -> Layout:
     """The layout called ``name``."""
     if name not in LAYOUTS:
-        raise LayoutError(f"Expected a layout out of {', '.join(LAYOUTS)}, got {name!r}.")
+        raise LayoutError(f"Expected a layout out of {', '.join(LAYOUTS)}, got {shown(name)}.")
     return LAYOUTS[name]
 
 

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from sfumato.cli._output import emit, ending, finite, progress_bar, say, shown_path
+from sfumato.errors import SfumatoError
 from sfumato.settings import parse_pairs
 
 if TYPE_CHECKING:
@@ -51,9 +52,10 @@ def reid(
     as_json: bool,
 ) -> None:
     """Who (or which room) is in protected recordings, against a gallery of the others."""
-    from sfumato.audit import attack_folder
+    from sfumato.audit import REID_ATTACKS, attack_folder
 
-    target = _target(out, protected, f"reid-{by}", force)
+    # an attack that is not known is refused by attack_folder, whatever its name would be as a file's
+    target = _target(out, protected, f"reid-{by}" if by in REID_ATTACKS else "reid", force)
     with progress_bar(hidden=as_json):
         rows = attack_folder(by, originals, protected, labels)
     _finish(rows, target, "Re-identification", f"reid --by {by}", force, as_json)
@@ -80,6 +82,11 @@ def cross_data(
     from sfumato.data import pa_hmdb51, pa_hmdb51_videos
     from sfumato.data import vispr as read_vispr
 
+    if not method and (setting or shift):
+        raise SfumatoError(
+            "Expected --method with --set and --shift, got none: without it pictures and videos stay raw, "
+            "and there is nothing to set or to leave out."
+        )
     target = _target(out, out, "", force)
     with progress_bar(hidden=as_json):
         found = looked_at(

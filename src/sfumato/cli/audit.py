@@ -11,6 +11,7 @@ from rich.markup import escape
 from sfumato.cli._audit_datasets import cross_data, probe, reid, visual
 from sfumato.cli._output import emit, ending, finite, progress_bar, shown_path
 from sfumato.cli._verb import verb, verbs
+from sfumato.errors import SfumatoError
 
 _MOST_PUBLIC = 500
 _FEW = 5  # findings shown before the table of a folder; the measures and the sheet have them all
@@ -203,7 +204,6 @@ def _verdict_table(verdicts: Any) -> Any:
 def _paired_files(output: Path, originals: Path | None) -> list[tuple[Path, Path | None]]:
     """Outputs with their originals: by the private name list beside a folder, else by their names."""
     from sfumato.audit import recordings_in
-    from sfumato.errors import SfumatoError
     from sfumato.jobs import name_list, names_of
 
     if not output.is_dir():
@@ -274,6 +274,11 @@ def reconstruct(
     from sfumato.privacy import checked_card
     from sfumato.protect import from_card
 
+    if public is not None and "learned" not in method:
+        raise SfumatoError(
+            "Expected --method learned with --public, got other attacks alone: no other one learns from "
+            "pictures. Leave --public out."
+        )
     target = measures_path(beside_release(protected, "reconstruct"))
     refuse_overwrite(target, force=force)
     with progress_bar(hidden=as_json):

@@ -131,7 +131,9 @@ def protect(
     state: Path | None = option(
         ATTRIBUTES, None, help="Private folder that remembers draws between runs."
     ),
-    codec: str = option(EXPERT, "h264", help="h264, or ffv1 / h264rgb for lossless output."),
+    codec: str | None = option(
+        EXPERT, None, help="h264 (without it), or ffv1 / h264rgb for lossless output."
+    ),
     quality: int | None = option(
         EXPERT, None, help="x264's constant rate factor, 0 to 51.", min=0, max=51
     ),
@@ -167,6 +169,20 @@ def protect(
     of_a_proof = _settings({}, epsilon=epsilon, delta=delta, unit=unit)
     releases.check_intention(source, target, method or default, of_a_proof)
 
+    releases.check_options(
+        source,
+        method or default,
+        {
+            "codec": codec,
+            "quality": quality,
+            "tolerant": tolerant,
+            "workers": workers,
+            "keep_names": keep_names,
+            "audio": None if audio == "drop" else audio,
+            "pairs": pairs,
+        },
+    )
+
     def spend() -> Spending | None:
         from sfumato.ledger import spending
 
@@ -177,13 +193,12 @@ def protect(
 
     if method is not None and releases.works_on_datasets(method):
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
-                  preview, pairs, unit, delta, quality, workers, public_mask, cover, leave_open,
-                  start, end, keep_text]  # fmt: skip
+                  preview, pairs_to, unit, delta, public_mask, cover, leave_open, start, end,
+                  keep_text]  # fmt: skip
         _attributes(
             source, target, method, private, useful, donors_are, donors, donors_from, fit_on, state,
             settings=_settings(parse_pairs(settings or []), epsilon=epsilon), seed=seed, force=force,
-            misplaced=any(each is not None for each in beside) or audio != "drop" or keep_names
-            or engine != "local",
+            misplaced=any(each is not None for each in beside) or engine != "local",
             spend=spend, dry=dry_run, as_json=as_json,
         )  # fmt: skip
         return
@@ -225,7 +240,7 @@ def protect(
             end=None if end is None else releases.seconds_of(end),
             seed=seed,
         ),
-        codec=codec,
+        codec=codec or "h264",
         quality=quality,
         audio=audio,  # type: ignore[arg-type]  # checked by sound_wishes
         voice=voice,

@@ -11,6 +11,7 @@ import typer
 from sfumato.cli._help import EXPERT
 from sfumato.cli._output import emit, ending, not_safe, progress_bar, say
 from sfumato.cli._verb import option, verb, verbs
+from sfumato.errors import SfumatoError
 
 if TYPE_CHECKING:
     from sfumato.learn import Progress as Shown
@@ -64,6 +65,11 @@ def train(
     )
     from sfumato.ledger import spending
 
+    if resume and force:
+        raise SfumatoError(
+            "Expected --resume or --force, got both: continue the run that was stopped, or throw it away "
+            "and begin anew."
+        )
     changes = list(changes or [])
     if show_private_loss:
         changes.append("private_loss=shown")

@@ -42,9 +42,18 @@ def verify(
     from sfumato.privacy import _signature, has_card_of_its_own, verify_folder, verify_output
 
     if make_key is not None:
+        if output is not None or key is not None or signed or sign_with is not None or registry:
+            raise SfumatoError(
+                "Expected --make-key by itself, got it with something to verify or to sign: make the key "
+                "first, then run sfumato verify OUTPUT --sign KEY."
+            )
         public = _signature.make_key(make_key, force=force)
         emit(as_json, {"public_key": public.name}, f"Wrote a new key; its public half is {public}.")
         return
+    if registry and as_json:
+        raise SfumatoError(
+            "Expected --registry or --json, got both: the draft of an entry is text to be filled in."
+        )
     if output is None:
         raise SfumatoError("Expected an OUTPUT to verify, got nothing: name a file or a folder.")
     if output.is_dir() and not has_card_of_its_own(output):

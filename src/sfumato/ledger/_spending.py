@@ -91,10 +91,10 @@ def spending(
     """
     ledger = ledger or os.environ.get("SFUMATO_LEDGER") or None
     if ledger is None and dataset is None:
-        if purpose is not None or operator is not None:
+        if purpose is not None or operator is not None or key is not None or acknowledged:
             raise SfumatoError(
-                "Expected a ledger for --purpose and --operator, got none: they stand in its history. "
-                "Name it with --ledger and --dataset, or leave both out."
+                "Expected a ledger for --purpose, --operator, --key and --acknowledge-no-guarantee, got "
+                "none: they stand in its history. Name it with --ledger and --dataset, or leave them out."
             )
         return None
     if ledger is None:

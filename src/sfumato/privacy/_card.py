@@ -270,7 +270,11 @@ def card_path(output: str | os.PathLike[str]) -> Path:
 def with_a_name(path: str | os.PathLike[str]) -> Path:
     """The same path, spelled so that it ends in a name: ``.`` and ``..`` have none."""
     target = Path(path)
-    return target if target.name not in {"", ".."} else Path(os.path.abspath(target))
+    if target.name in {"", ".."}:
+        target = Path(os.path.abspath(target))
+    if not target.name:
+        raise CardError("Expected a file or a folder, got the whole disk: name the release.")
+    return target
 
 
 def _digest_folder(folder: Path) -> tuple[str, int]:

@@ -30,6 +30,7 @@ from sfumato.protect._intentions import (
     SOUND_METHOD,
     check_files,
     check_intention,
+    check_options,
     is_sound,
     sound_wishes,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "check_files",
     "check_form",
     "check_intention",
+    "check_options",
     "corrected_settings",
     "dataset_methods",
     "doubtful_frames",

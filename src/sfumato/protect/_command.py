@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -56,6 +56,12 @@ Spend = Callable[[Promise, str], AbstractContextManager[object]]
 NOMINAL = Shape(height=240, width=320, frames=64)
 _FEW = 8  # made-up frames that tell what a frame costs
 _WORST = 3  # outputs of a folder to look at first
+_OF_ONE_RECORDING = {
+    "leave_open": "--except",
+    "cover": "--cover",
+    "import_boxes": "--import-boxes",
+}
+_OF_OTHER_TOOLS = frozenset({"poses", "masks", "inpainting"})
 _SMALL = Shape(height=64, width=64, frames=_FEW)
 
 
@@ -239,10 +245,10 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
         require_preview_folder(previews, request.source, request.target)
         if make(request.method, settings).watchers is None:
             raise nothing_to_show(request.method)
-    if given := [name for name in ("leave_open", "cover") if settings.get(name)]:
+    if (given := _about_one_recording(settings)) is not None:
         raise ProtectError(
-            f"Expected one recording with {'--except' if given[0] == 'leave_open' else '--cover'}, got a "
-            "folder: tracks and boxes are those of one recording. Protect it by itself."
+            f"Expected one recording with {given}, got a folder: tracks, boxes and masks are those of one "
+            "recording, and show the people of another. Protect it by itself."
         )
     if request.target.is_file():
         refuse_overwrite(request.target, force=False)
@@ -305,6 +311,26 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
     return CommandResult(
         payload, [done.summary(), *words], failed=len(done.failed), outputs=outputs
     )
+
+
+def _about_one_recording(settings: Mapping[str, Any]) -> str | None:
+    """The option that says where somebody is in one recording: in another nobody is there."""
+    for setting, value in settings.items():
+        name = setting.rpartition(".")[2]
+        if name in _OF_ONE_RECORDING and value:
+            return _OF_ONE_RECORDING[name]
+        if name in _OF_OTHER_TOOLS and not str(value).startswith("command:"):
+            return f"--set {setting}=FILE"
+        if name == "region" and not _serves_all(str(value), settings):
+            return "a mask video as --region"
+    return None
+
+
+def _serves_all(region: str, settings: Mapping[str, Any]) -> bool:
+    """A picture is the mask of a camera that stands still; a public one was made without any recording."""
+    if region in ("faces", "people", "background", "text"):
+        return True
+    return Path(region).suffix.lower() in IMAGE_SUFFIXES or bool(settings.get("public_mask"))
 
 
 def _most_doubtful(outcomes: Iterable[Outcome]) -> list[str]:

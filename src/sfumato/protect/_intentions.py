@@ -69,6 +69,25 @@ def check_files(source: Path, target: Path, *, force: bool) -> None:
         refuse_overwrite(target, force=force)
 
 
+def check_options(source: Path, method: str, given: Mapping[str, Any]) -> None:
+    """Raise where an option that was ``given`` has no effect on such a source; reads no recording."""
+    kinds: list[tuple[str, tuple[str, ...]]] = []
+    if works_on_datasets(method):
+        kinds.append((f"the method {method}", tuple(given)))
+    elif is_sound(source) or get(method.split("+")[0]).medium == "sound":
+        kinds.append(("sound", ("codec", "quality", "tolerant", "pairs")))
+    elif source.suffix.lower() in IMAGE_SUFFIXES and not source.is_dir():
+        kinds.append(("a picture", ("codec", "quality", "audio")))
+    if source.is_file():
+        kinds.append(("one recording instead of a folder", ("workers", "keep_names")))
+    for what, options in kinds:
+        if useless := [name for name in options if given.get(name) not in (None, False)]:
+            raise ProtectError(
+                f"Expected no --{useless[0].replace('_', '-')} with {what}, where it has no effect: leave "
+                "it out."
+            )
+
+
 def is_sound(source: Path) -> bool:
     """Whether a source is a sound file, by its name."""
     return not source.is_dir() and source.suffix.lower() in AUDIO_SUFFIXES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field, PlainValidator
+from pydantic import BeforeValidator, Field, PlainValidator
 
 from sfumato.privacy import Relation, Unit
 from sfumato.protect._method import ProtectError
@@ -22,7 +22,8 @@ FrameCount = Annotated[int, Field(ge=1, le=1024)]
 OnMissName = Literal["hold", "blank", "fail"]
 OutputCheck = Annotated[
     Literal[False] | Named | None,
-    Field(description="the name of a detector, or false", union_mode="left_to_right"),
+    Field(description="the name of a detector, or none", union_mode="left_to_right"),
+    BeforeValidator(lambda value: None if isinstance(value, str) and value == "none" else value),
 ]
 _TIME = re.compile(r"(?:(?:(\d+):)?(\d{1,2}):)?(\d+(?:\.\d+)?)")
 

@@ -284,6 +284,26 @@ def test_the_verdict_lies_beside_the_card_and_is_not_overwritten(tmp_path: Path)
     assert verdict_paths(f"{output}.card.json") == (machine, words)
 
 
+def test_where_nothing_is_promised_the_last_lines_say_that_nothing_was_tried(
+    tmp_path: Path,
+) -> None:
+    """Whoever reads "not refuted" there takes a blur for something that stood an attack."""
+    (tmp_path / "blur").mkdir()
+    without = carded(
+        tmp_path / "blur", NoGuarantee(mechanism="blur", reason="Blur proves nothing.")
+    )
+    with_one = carded(tmp_path, guarantee(ExponentialChoice(1.0), delta=0.0))
+    told = {}
+    for name, output in (("without", without), ("with", with_one)):
+        found = CliRunner().invoke(app, ["guarantee", str(output), "--trials", "1000"])
+        assert found.exit_code == 0, found.output
+        told[name] = found.output
+    assert "nothing is promised, so nothing was tried" in told["without"]
+    assert "nothing is proven" in told["without"]
+    assert "refuted" not in told["without"]
+    assert "the promise is not refuted" in told["with"]
+
+
 def test_a_refuted_promise_exits_with_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = carded(tmp_path, guarantee(Gaussian(2.0, Bounds.DIFFERENCE)))
     monkeypatch.setattr(verdict_module, "delta_of", lambda *args: 0.0)

@@ -75,6 +75,15 @@ def test_a_run_writes_model_card_history_and_settings(config: Path, tmp_path: Pa
     run_job(make_job(again), resume=True)
     after = load_file(folder / "model.safetensors")
     assert all(torch.equal(before[name], after[name]) for name in before), "nothing left to spend"
+    both = _run(config, "--resume", "--force")
+    assert "--resume or --force, got both" in str(both.exception)
+    # where the checkpoint is gone nothing is continued: another model would take this one's place
+    content = (folder / "model.safetensors").read_bytes()
+    for file in folder.glob("checkpoint*"):
+        file.unlink()
+    with pytest.raises(Exception, match="--force"):
+        run_job(make_job(again), resume=True)
+    assert (folder / "model.safetensors").read_bytes() == content
 
 
 @pytest.mark.parametrize("mixed", [False, True])

@@ -184,6 +184,11 @@ def test_a_video_has_other_voices_in_the_same_places(tmp_path: Path, suffix: str
     assert card.settings["voice"] == {"algorithm": "world", "speakers": "one"}
     assert "anonymized" in card.done
     assert any("anonymized" in each for each in promise.not_covered)
+    # what is not proven about voices stands in the reason of the card, as for kept sound
+    assert card.promise == promise
+    assert promise.reason.endswith("nothing bounds what can still be recognised in them.")
+    assert "Any voices were changed" in promise.reason
+    assert "as they were" not in promise.reason
 
 
 def test_kept_sound_is_said_to_be_as_it_was(tmp_path: Path) -> None:

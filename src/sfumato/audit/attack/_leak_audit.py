@@ -56,7 +56,7 @@ def audit_leaks(
             "Expected a place beside the released folder for what an audit writes, got one inside: "
             "it would be sent with the release. Choose another --out."
         )
-    sheet, target = base.with_name(base.name + ".png"), measures_path(base)
+    target, sheet = measures_path(base), base.with_name(base.name + ".png")
     for path in (sheet, target):
         refuse_overwrite(path, force=force)
     verdicts = leaks_by_clip(pairs, root=folder, faces_only=faces_only, every=every, engine=engine)

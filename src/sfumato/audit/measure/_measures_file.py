@@ -65,6 +65,10 @@ def measures_path(target: str | os.PathLike[str]) -> Path:
     path = Path(target)
     if path.name == "measures.json" or path.name.endswith(SUFFIX):
         return path
+    if path.name in ("", ".."):
+        raise MeasureError(
+            f"Expected NAME.measures.json to write to, got {str(path)!r}, a folder: name a file in it."
+        )
     stem = path.name.removesuffix(".json")
     return path.with_name(stem + SUFFIX)
 

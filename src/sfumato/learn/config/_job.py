@@ -147,7 +147,8 @@ def run_job(
     target, checkpoint = folder / MODEL, folder / CHECKPOINT
     _ = job.promise  # refuses starting weights before anything private is opened
     if team.is_rank_zero:
-        refuse_overwrite(target, force=force or resume)
+        # without a checkpoint nothing is continued, and a model would be replaced by another one
+        refuse_overwrite(target, force=force or (resume and checkpoint.exists()))
         folder.mkdir(parents=True, exist_ok=True)
     records = load_records(config.data, config)
     wrong = what_was_wrong(records)

@@ -14,7 +14,16 @@ from sfumato.errors import SfumatoError
 from sfumato.learn._methods import METHODS, PRESETS
 from sfumato.learn.views._registry import make_view
 from sfumato.models import FEATURE_NETWORKS, POSE_BACKBONES, THUNDER
-from sfumato.settings import Count, Seed, Settings, parse_file, parse_value, shown, validated
+from sfumato.settings import (
+    NO_VALUE,
+    Count,
+    Seed,
+    Settings,
+    parse_file,
+    parse_value,
+    shown,
+    validated,
+)
 
 
 class ConfigError(SfumatoError):
@@ -366,6 +375,8 @@ def _apply(values: dict[str, Any], change: str) -> None:
     key, equals, text = change.partition("=")
     if not equals or not key:
         raise ConfigError(f"Expected changes as key=value, got {shown(change)}.")
+    if not text.strip():
+        raise ConfigError(f"Expected a value for {shown(key)}, {NO_VALUE}")
     *parents, last = key.split(".")
     place = values
     for parent in parents:

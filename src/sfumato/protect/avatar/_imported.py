@@ -14,12 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.body import Camera, layout
-from sfumato.media import Image, read_frames
+from sfumato.media import Image
 from sfumato.protect._method import ProtectError
 from sfumato.protect.avatar._inpaint import Erased
 from sfumato.protect.avatar._phalp import phalp_poses
 from sfumato.protect.avatar._scene import Continuity, Finder, Scene, Track
-from sfumato.protect.avatar._tools import ToolSource, read_masks, read_npz
+from sfumato.protect.avatar._tools import (
+    ToolSource,
+    read_masks,
+    read_npz,
+    read_pictures,
+    require_file,
+)
 
 Rows = dict[str, npt.NDArray[Any]]
 Frames = npt.NDArray[np.uint8]
@@ -113,7 +119,11 @@ class ImportedFinder:
 def read_poses(part: ToolSource, *, frames: int | None = None) -> Rows:
     """Rows of poses, refused unless every one of them can be placed; ``frames`` bounds them."""
     assert part.file is not None
-    rows = phalp_poses(part.file) if part.file.suffix == ".pkl" else read_npz(part.file, _FIELDS)
+    rows = (
+        phalp_poses(require_file(part.file))
+        if part.file.suffix == ".pkl"
+        else read_npz(part.file, _FIELDS)
+    )
     frame, person, joints = rows["frame"], rows["person"], rows["joints"]
     known = layout(str(rows["layout"]))
     if not all(
@@ -157,9 +167,13 @@ def read_poses(part: ToolSource, *, frames: int | None = None) -> Rows:
 def _focal(rows: Rows) -> float | None:
     if "focal" not in rows:
         return None
-    if rows["focal"].size != 1 or not float(rows["focal"].item()) > 0:
-        raise ProtectError("Expected focal as one positive number of pixels.")
-    return float(rows["focal"].item())
+    focal = rows["focal"]
+    if focal.size != 1 or focal.dtype.kind not in "iuf" or not 0 < float(focal.item()) < np.inf:
+        raise ProtectError(
+            f"Expected focal as one positive number of pixels, got {focal.dtype} of shape {focal.shape}, or "
+            "one that is not positive: leave it out where it is not known."
+        )
+    return float(focal.item())
 
 
 def _tracks(rows: Rows, window: slice, camera: Camera) -> list[Track]:
@@ -186,7 +200,7 @@ class ImportedInpainting:
 
     def __init__(self, part: ToolSource) -> None:
         self._part = part
-        self._shown = read_frames(part.file) if part.file is not None else None
+        self._shown = None if part.file is None else read_pictures(part.file, "inpainting")
         self._next = 0
 
     def __call__(self, frames: Sequence[Image] | Frames, hidden: Masks) -> Erased:
@@ -201,7 +215,7 @@ class ImportedInpainting:
             white = np.repeat(hidden[..., None], 3, -1) * np.uint8(255)
             given = {"input": list(greyed), "masks": list(white)}
             with self._part.made("output.mkv", given) as file:
-                filled = read_frames(file)
+                filled = read_pictures(file, "inpainting")
             _fits(filled, frames)
         # nothing is known about how a tool fills, so all of it counts as made up
         return Erased(

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import people
+from sfumato.errors import reading
 from sfumato.protect._method import ProtectError
 
 Rows = dict[str, npt.NDArray[Any]]
@@ -28,32 +29,26 @@ _PERSON = 1  # category of people in COCO
 _SURE = 0.3  # score from which an instance counts
 _MULTIARRAY = ("numpy.core.multiarray", "numpy._core.multiarray")
 _LARGEST = 4 << 30  # bytes that a file may unpack to
+_RESULTS = "the .pkl that PHALP (4D-Humans, track.py) writes for a video"
 Tree = dict[str, Any]
 
 
 def read_phalp(path: Path) -> Tree:
     """The dictionary of a PHALP ``.pkl``, frames in their order."""
-    try:
-        content = path.read_bytes()
-        if content[:1] == b"x":  # zlib, as joblib writes it
-            unpacker = zlib.decompressobj()
-            content = unpacker.decompress(content, _LARGEST)
-            if unpacker.unconsumed_tail:
-                raise ValueError("too large")
-        tree = _PlainUnpickler(io.BytesIO(content)).load()
-        frames = sorted(tree.values(), key=lambda each: int(each["time"]))
-        if not frames:
-            raise ValueError("no frames")
-    except ProtectError:
-        raise
-    except Exception as error:  # noqa: BLE001  (whatever a damaged file makes of the reader)
-        raise ProtectError(
-            "Expected the .pkl that PHALP (4D-Humans, track.py) writes for a video, got one that cannot be "
-            f"read as such ({type(error).__name__}): give its results file as it is."
-        ) from None
+    content = path.read_bytes()
+    if content[:1] == b"x":  # zlib, as joblib writes it
+        unpacker = zlib.decompressobj()
+        content = unpacker.decompress(content, _LARGEST)
+        if unpacker.unconsumed_tail:
+            raise ValueError("too large")
+    tree = _PlainUnpickler(io.BytesIO(content)).load()
+    frames = sorted(tree.values(), key=lambda each: int(each["time"]))
+    if not frames:
+        raise ValueError("no frames")
     return {"frames": frames}
 
 
+@reading(_RESULTS, ProtectError)
 def phalp_poses(path: Path) -> Rows:
     """Rows of poses as ``poses=path:FILE.npz`` has them."""
     frame, person, joints, focal = [], [], [], 0.0
@@ -79,6 +74,7 @@ def phalp_poses(path: Path) -> Rows:
     }  # fmt: skip
 
 
+@reading(_RESULTS, ProtectError)
 def phalp_masks(path: Path) -> npt.NDArray[np.bool_]:
     """Masks (T, H, W) of everybody whom PHALP segmented."""
     frames = read_phalp(path)["frames"]
@@ -96,25 +92,24 @@ def phalp_masks(path: Path) -> npt.NDArray[np.bool_]:
     return out
 
 
+@reading(
+    "a coco_instances_results.json of detectron2 (a list of instances with image_id, category_id, score and "
+    "segmentation)",
+    ProtectError,
+)
 def detectron_masks(path: Path, frames: int | None = None) -> npt.NDArray[np.bool_]:
     """Masks (T, H, W) of the people in a ``coco_instances_results.json``; images are frames, from 0 or 1."""
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(stored, list):
-            raise TypeError
-        ours = [
-            (int(each["image_id"]), each["segmentation"])
-            for each in stored
-            if int(each["category_id"]) == _PERSON and float(each.get("score", 1)) >= _SURE
-        ]
-        everyone = [int(each["image_id"]) for each in stored]
-        size = next(each["segmentation"]["size"] for each in stored)
-        height, width = (int(side) for side in size)
-    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
-        raise ProtectError(
-            "Expected a coco_instances_results.json of detectron2 (a list of instances with image_id, "
-            f"category_id, score and segmentation), got another file ({type(error).__name__})."
-        ) from None
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(stored, list):
+        raise TypeError
+    ours = [
+        (int(each["image_id"]), each["segmentation"])
+        for each in stored
+        if int(each["category_id"]) == _PERSON and float(each.get("score", 1)) >= _SURE
+    ]
+    everyone = [int(each["image_id"]) for each in stored]
+    size = next(each["segmentation"]["size"] for each in stored)
+    height, width = (int(side) for side in size)
     first = 0 if 0 in everyone else 1
     out = np.zeros((frames or max(everyone) - first + 1, height, width), bool)
     for image, rle in ours:

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.media import Image, VideoWriter, read_frames
+from sfumato.errors import reading
+from sfumato.media import Image, MediaError, VideoWriter, read_frames
 from sfumato.protect._method import ProtectError
 from sfumato.protect.avatar._phalp import detectron_masks, phalp_masks
 from sfumato.protect.hide._external import command_words, run_tool
@@ -70,11 +71,11 @@ def read_masks(path: Path) -> npt.NDArray[np.bool_]:
     """Masks (T, H, W) of a video, a folder of pictures, an ``.npz`` with ``masks``, a PHALP ``.pkl`` or a
     ``coco_instances_results.json``."""
     if path.suffix == ".pkl":
-        return phalp_masks(path)
+        return phalp_masks(require_file(path))
     if path.suffix == ".json":
-        return detectron_masks(path)
+        return detectron_masks(require_file(path))
     if path.suffix != ".npz":
-        return np.asarray(read_frames(path)[..., 0] > 127)
+        return np.asarray(read_pictures(path, "masks")[..., 0] > 127)
     stored = read_npz(path, ("masks",))["masks"]
     if stored.ndim != 3 or stored.dtype not in (np.dtype(bool), np.dtype(np.uint8)):
         raise ProtectError(
@@ -84,19 +85,39 @@ def read_masks(path: Path) -> npt.NDArray[np.bool_]:
     return np.asarray(stored > 0)
 
 
+def read_pictures(path: Path, what: str) -> npt.NDArray[np.uint8]:
+    """The frames that another tool wrote; the sentence about a bad file says whose it is."""
+    try:
+        return read_frames(path)
+    except MediaError as error:
+        raise ProtectError(
+            f"Expected the {what} of another tool as a whole video or a folder of pictures, got something "
+            "else, or nothing, at the name that was given: check it."
+        ) from error
+
+
 def read_npz(path: Path, fields: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
     """The arrays of an ``.npz``, never unpickled; refuses one that lacks a field."""
     wanted = ", ".join(fields)
-    if path.suffix != ".npz" or not path.is_file():
-        raise ProtectError(f"Expected an .npz file with {wanted}.")
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            missing = sorted(set(fields) - set(stored.files))
-            if missing:
-                raise ProtectError(f"Expected the fields {wanted}, missing {missing}.")
-            return {name: stored[name] for name in stored.files}
-    except (ValueError, OSError) as error:  # pickled objects, or no archive at all
+    if path.suffix != ".npz":
         raise ProtectError(
-            f"Expected an .npz file with plain arrays {wanted}, got one that cannot be read so "
-            f"({type(error).__name__}): write it with numpy.savez."
-        ) from None
+            f"Expected an .npz file with {wanted}, got one with another ending: write it with numpy.savez."
+        )
+    with (
+        reading(f"an .npz file with plain arrays {wanted}, as numpy.savez writes it", ProtectError),
+        np.load(require_file(path), allow_pickle=False) as stored,
+    ):
+        missing = sorted(set(fields) - set(stored.files))
+        if missing:
+            raise ProtectError(f"Expected the fields {wanted}, missing {missing}.")
+        return {name: stored[name] for name in stored.files}
+
+
+def require_file(path: Path) -> Path:
+    """``path`` if it is a file: a folder cannot be read so, a pipe waits and a device never ends."""
+    if not path.is_file():
+        raise ProtectError(
+            f"Expected a file with the poses or masks of another tool, {path.suffix}, got none at the "
+            "name that was given, or a folder or device: check it."
+        )
+    return path
