@@ -173,8 +173,8 @@ MUTANTS = (
         (
             Patch(
                 "people/track/_person_masks.py",
-                "    paint_floor(drawn, person, origin)\n",
-                "    if not drawn.any():\n        paint_floor(drawn, person, origin)\n",
+                "    agreed = paint_floor(drawn, person, origin)\n",
+                "    agreed = bool(drawn.any()) or paint_floor(drawn, person, origin)\n",
             ),
         ),
         (f"{_ANATOMY}::test_a_mask_is_never_smaller_than_the_geometry",),
@@ -271,7 +271,7 @@ MUTANTS = (
         (
             Patch(
                 "people/track/_person_masks.py",
-                "    if has_trunk(person.joints):\n        return _FILLED\n",
+                "    if has_trunk(person.joints):\n        return _FILLED_AGREED if agreed else _FILLED\n",
                 "    return _FILLED\n",
             ),
         ),
