@@ -55,8 +55,8 @@ class RecentFrames:
             # nothing to follow on a plain surface: it stays if it looks alike
             return box
         points = np.asarray(corners, np.float32) + np.array([columns.start, rows.start], np.float32)
-        there, forth = _flow(a, b, points)
-        back, home = _flow(b, a, there)
+        there, forth = flow(a, b, points)
+        back, home = flow(b, a, there)
         good = forth & home
         good &= np.linalg.norm((back - points).reshape(-1, 2), axis=1) <= _BACK
         if good.sum() < max(_FEWEST, _FOUND * len(points)):
@@ -84,7 +84,8 @@ class RecentFrames:
         return float((a * b).sum()) / spread >= _ALIKE
 
 
-def _flow(a: Grey, b: Grey, points: Points) -> tuple[Points, npt.NDArray[np.bool_]]:
+def flow(a: Grey, b: Grey, points: Points) -> tuple[Points, npt.NDArray[np.bool_]]:
+    """Where the points of one picture are in another, and which of them were found."""
     there, ok, _ = cv2.calcOpticalFlowPyrLK(
         a, b, points, points.copy(), winSize=(15, 15), maxLevel=3
     )

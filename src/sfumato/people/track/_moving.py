@@ -19,6 +19,7 @@ from sfumato.media import Frame, Image
 from sfumato.people._boxes import Box
 from sfumato.people._person import People, Person
 from sfumato.people.detect._protocols import Mask
+from sfumato.people.track._carry import Grey, Points, flow
 
 _AWAY = (2, 1)  # frames, before and after; of each the first that shows the same place is compared
 MOST_AWAY = max(_AWAY)
@@ -34,8 +35,6 @@ _BUSY = 0.05  # of what is away from people: where that much moves (water, leave
 _CORNERS, _FEWEST, _AGREED = 200, 12, 0.4  # to follow the camera by
 _MISS = 1.5  # pixels by which a corner may miss its place
 _TOUCH = np.ones((3, 3), np.uint8)
-
-Grey = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,16 +107,10 @@ def moving(now: Image, others: Sequence[Sequence[Image]], elsewhere: Mask) -> Ma
     return np.asarray(cv2.morphologyEx(found.view(np.uint8), cv2.MORPH_CLOSE, _TOUCH)).view(bool)
 
 
-def _laid_over(
-    grey: Grey, corners: npt.NDArray[np.float32], other: Image
-) -> tuple[Image, Mask] | None:
+def _laid_over(grey: Grey, corners: Points, other: Image) -> tuple[Image, Mask] | None:
     """Another picture as this camera would have seen it, and where it shows something; None if it is of
     another place."""
-    there, found, _ = cv2.calcOpticalFlowPyrLK(
-        grey, cv2.cvtColor(other, cv2.COLOR_RGB2GRAY), corners, corners.copy(),
-        winSize=(15, 15), maxLevel=3,
-    )  # fmt: skip
-    good = np.asarray(found).ravel() > 0
+    there, good = flow(grey, np.asarray(cv2.cvtColor(other, cv2.COLOR_RGB2GRAY), np.uint8), corners)
     if good.sum() < _FEWEST:
         return None
     way, inside = cv2.findHomography(corners[good], there[good], cv2.RANSAC, _MISS)
