@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sfumato.people import Box, Person, ellipse
 from sfumato.people._anatomy import head_by_joints, head_of, head_radius, no_joints, paint_body
 from sfumato.people._person import paint_ellipse
-from sfumato.people.track._person_masks import masked, near_ones
+from sfumato.people.track._person_masks import masked, near_ones, without_doubtful_parts
 
 # somebody 170 cm tall who faces the camera, one pixel a centimetre, the crown at (100, 20)
 STANDING = np.array(
@@ -271,3 +271,64 @@ def test_a_head_alone_gets_the_body_that_the_network_sees_under_it(score: float)
     assert not made.mask[60:150, 150:].any()
     floor = masked(alone, image, lambda crop: np.ones(crop.shape[:2], np.float32))
     assert not floor.mask[80:].any()
+
+
+def seen(mask: Any) -> Any:
+    """A network that sees this mask of the whole picture, which is painted into it."""
+    return np.repeat((mask * 255).astype(np.uint8)[..., None], 3, axis=2)
+
+
+def network(crop: Any) -> Any:
+    return (crop[..., 0] > 127).astype(np.float32)
+
+
+NEAR = Box(4, 10, 238, 240, 0.6)  # somebody near the camera, who fills the picture
+
+
+def bust() -> Any:
+    """Head and shoulders."""
+    shape = ellipse(Box(80, 12, 160, 120), SHAPE)
+    return shape | ellipse(Box(10, 110, 234, 400), SHAPE)
+
+
+def test_whoever_is_near_is_outlined_where_mask_and_box_end_alike() -> None:
+    made = masked(person(None, box=NEAR), seen(bust()), network)
+    assert made.outlined
+    assert made.mask[bust()].all()
+    assert float((made.mask & ~bust()).mean()) < 0.03, (
+        "no block, no disc for a head that may be anywhere"
+    )
+    (kept,) = near_ones([made], seen(bust()), network)
+    assert np.array_equal(kept.mask, made.mask), "nothing is filled up to the edges"
+
+
+@pytest.mark.parametrize("hidden", [slice(0, 90), slice(150, 240)])
+def test_a_mask_that_ends_elsewhere_than_the_box_is_no_outline(hidden: slice) -> None:
+    part = bust()
+    part[hidden] = False
+    made = masked(person(None, box=NEAR), seen(part), network)
+    assert not made.outlined
+    assert made.mask[bust()].mean() > 0.95, "and all of the box's ellipse is covered"
+
+
+def test_a_mask_without_the_middle_of_the_body_is_no_outline() -> None:
+    """Its rim alone ends where the box does."""
+    wide = Box(60, 15, 140, 195, 0.6)
+    rim = ellipse(wide, SHAPE) & ~ellipse(wide.scale(0.8), SHAPE)
+    made = masked(person(STANDING, box=wide), seen(rim), network)
+    assert not made.outlined
+    assert made.mask[ellipse(BOX.scale(0.7), SHAPE)].mean() > 0.9
+
+
+def test_a_doubtful_find_on_an_outlined_body_covers_nothing_beside_it() -> None:
+    whole = masked(person(None, box=NEAR), seen(bust()), network)
+    shoulder = replace(person(None, box=Box(120, 110, 236, 238, 0.2)), track=1)
+    shoulder = replace(shoulder, head=Box(150, 130, 200, 190, 0.2))
+    block = np.ones(SHAPE, bool)
+    doubtful = replace(shoulder, cut=block, window=(slice(0, 240), slice(0, 240)))
+    _, clipped = without_doubtful_parts([whole, doubtful])
+    assert not clipped.mask[:60, 200:].any()
+    sure = replace(doubtful, box=replace(doubtful.box, score=0.5))
+    assert without_doubtful_parts([whole, sure])[1].mask.all(), "who is sure is somebody else"
+    beside = replace(doubtful, head=Box(180, 20, 230, 70, 0.2))
+    assert without_doubtful_parts([whole, beside])[1].mask.all(), "and so is a head beside the body"

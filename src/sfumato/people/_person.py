@@ -26,7 +26,7 @@ class Person:
     for. ``evidence`` names the detectors that found the person on this very frame
     ("movenet+centernet"), or says ``bridged`` (seen before and after), ``held`` (seen before or after),
     ``by hand``, or ``left open`` by whoever releases the recording. Of somebody without ``body`` a head
-    alone was found.
+    alone was found. The mask of one who is ``outlined`` ends where the box does.
     """
 
     track: int
@@ -38,6 +38,7 @@ class Person:
     cut: Mask | None = None
     window: tuple[slice, slice] | None = None
     body: bool = True
+    outlined: bool = False
 
     @property
     def mask(self) -> Mask:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from enum import Enum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,10 +18,15 @@ from sfumato.people.detect._search import searchers
 from sfumato.people.detect._sightings import Look, Sighting, thorough
 from sfumato.people.detect._tiles import brightened, loses_detail
 from sfumato.people.detect._turned import IN_TURN
-from sfumato.people.track._batches import in_parallel, with_last
-from sfumato.people.track._motion import bounds, due, thumbnail
+from sfumato.people.track._batches import in_parallel
+from sfumato.people.track._motion import Thumbnail, bounds, due, with_shots
 from sfumato.people.track._moving import MOST_AWAY, Around, with_moving, with_others
-from sfumato.people.track._person_masks import Segment, masked, near_ones
+from sfumato.people.track._person_masks import (
+    Segment,
+    masked,
+    near_ones,
+    without_doubtful_parts,
+)
 from sfumato.people.track._status import DetectorStatus, OnMiss, Review
 from sfumato.people.track._tracks import PersonTracker
 
@@ -37,8 +42,14 @@ class LookFor(Enum):
     NONE, LARGE, ALL, THOROUGH = range(4)
 
 
-# a frame, who is looked for on it, and by how many quarters the picture is turned besides
-_Turn = tuple[Frame, LookFor, tuple[int, ...]]
+class _Turn(NamedTuple):
+    """A frame, who is looked for on it, by how many quarters the picture is turned besides, and whether a
+    shot begins with it."""
+
+    frame: Frame
+    whom: LookFor
+    quarters: tuple[int, ...] = ()
+    cut: bool = False
 
 
 class PeopleStream(Iterator[tuple[Frame, People]]):
@@ -97,11 +108,10 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
     def _found(self, frames: Iterable[Frame]) -> Generator[tuple[Frame, People], None, None]:
         """Everybody without masks."""
         waiting: deque[Frame] = deque()
-        for (frame, whom, _), found in in_parallel(
-            self._turns(frames), self._sightings, self._workers
-        ):
-            waiting.append(frame)
-            self._tracker.push(frame.image, found, at_all=whom is not LookFor.LARGE)
+        for turn, found in in_parallel(self._turns(frames), self._sightings, self._workers):
+            waiting.append(turn.frame)
+            at_all = turn.whom is not LookFor.LARGE
+            self._tracker.push(turn.frame.image, found, at_all=at_all, cut=turn.cut)
             for people in self._tracker.answers():
                 yield waiting.popleft(), people
         for people in self._tracker.answers(finished=True):
@@ -110,39 +120,42 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         del self._look  # networks take memory that whoever comes next may need
 
     def _turns(self, frames: Iterable[Frame]) -> Iterator[_Turn]:
-        """Every frame, and whether it is one to look at: the last one always is, for nothing after it
-        could lead back to it. In a large picture every second look is for large people alone, who move
-        by more pixels than small ones. Each look is also at the picture turned, another way each time."""
-        looked, seen, looks = 0, None, 0
-        for index, (frame, last) in enumerate(with_last(frames, self._every > 1)):
-            now = thumbnail(frame.image)
-            turn = last or due(seen, now, index - looked, self._every)
-            if not turn:
-                yield frame, LookFor.NONE, ()
+        """Every frame, and whether it is one to look at: the first and the last one of a shot always are,
+        for nothing beyond them could lead to them. In a large picture every second look is for large people
+        alone, who move by more pixels than small ones. Each look is also at the picture turned, another way
+        each time."""
+        looked, looks = 0, 0
+        seen: Thumbnail | None = None
+        for index, (frame, cells, begins, ends) in enumerate(with_shots(frames, self._every > 1)):
+            if not (begins or ends or due(seen, cells, index - looked, self._every)):
+                yield _Turn(frame, LookFor.NONE)
                 continue
-            alternate = self._every > 1 and not last and loses_detail(frame.image)
+            alternate = self._every > 1 and not (begins or ends) and loses_detail(frame.image)
             if alternate and _SMALL not in self.status.often:
                 self.status.often += _SMALL
-            everybody = LookFor.THOROUGH if last and not index else LookFor.ALL
+            alone = ends and (begins or not index)
+            everybody = LookFor.THOROUGH if alone else LookFor.ALL
             whom = LookFor.LARGE if looks % 2 and alternate else everybody
-            yield frame, whom, (IN_TURN[looks % len(IN_TURN)],)
-            looked, seen, looks = index, now, looks + 1
+            yield _Turn(frame, whom, (IN_TURN[looks % len(IN_TURN)],), begins)
+            looked, seen, looks = index, cells, looks + 1
 
     def _sightings(self, turn: _Turn) -> list[Sighting] | None:
-        frame, whom, turns = turn
+        image, whom = turn.frame.image, turn.whom
         if whom is LookFor.THOROUGH:
-            return thorough(self._look, frame.image)
+            return thorough(self._look, image)
         if whom is LookFor.NONE:
             return None
-        return self._look(frame.image, tiles=whom is LookFor.ALL, turns=turns)
+        return self._look(image, tiles=whom is LookFor.ALL, turns=turn.quarters)
 
     def _masked(self, around: Around) -> People:
         segment = self._segment
         if segment is None:
             return around.people
         image = np.ascontiguousarray(brightened(around.frame.image))
-        people = with_moving(around, [masked(one, image, segment) for one in around.people])
-        return People(near_ones(people, image, segment), around.people.number, around.people.blank)
+        everybody = [masked(one, image, segment) for one in around.people]
+        everybody = without_doubtful_parts(near_ones(everybody, image, segment))
+        people = with_moving(around, everybody)
+        return People(people, around.people.number, around.people.blank)
 
 
 def held_back(lookahead: int, every: int, workers: int) -> int:

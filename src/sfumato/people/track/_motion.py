@@ -1,17 +1,23 @@
-"""How much a picture has changed since the last look: the more, the sooner the next one."""
+"""How much a picture has changed since another one: when to look again, and where a shot begins."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.media import Image
+from sfumato.media import Frame, Image
 
 Thumbnail = npt.NDArray[np.float32]
 _CELLS = (24, 16)  # a person is some cells wide
 # grey levels of a cell, and the share of cells that must have changed by them
 _MOVED, _STIRRED = (12.0, 0.06), (6.0, 0.005)
+# correlation of the cells of two frames of one shot, grey levels by which cells of two shots differ on average,
+# and cells that a camera may swing in a frame
+_SAME_SHOT, _LEVELS, _SWING = 0.5, 15.0, 3
 _STILL = 8  # frames between two looks at a picture in which nothing stirs, at most
 
 
@@ -44,3 +50,53 @@ def due(before: Thumbnail | None, now: Thumbnail, since: int, every: int) -> boo
     change -= np.median(change)  # a lamp or an exposure moves nobody
     level, share = _STIRRED if since >= every else _MOVED
     return float((np.abs(change) >= level).mean()) >= share
+
+
+class Shown(NamedTuple):
+    """A frame, its cells, and whether a shot begins or ends with it."""
+
+    frame: Frame
+    cells: Thumbnail
+    begins: bool
+    ends: bool
+
+
+def with_shots(frames: Iterable[Frame], ask_ends: bool) -> Iterator[Shown]:
+    """Every frame, and where shots begin. Where they end is known one frame later, so only if asked."""
+    held: Shown | None = None
+    before: Thumbnail | None = None
+    for frame in frames:
+        cells = thumbnail(frame.image)
+        now = Shown(frame, cells, before is not None and is_cut(before, cells), False)
+        before = cells
+        if not ask_ends:
+            yield now
+            continue
+        if held is not None:
+            yield held._replace(ends=now.begins)
+        held = now
+    if held is not None:
+        yield held._replace(ends=True)
+
+
+def is_cut(before: Thumbnail, now: Thumbnail) -> bool:
+    """Whether two frames that follow each other are of two shots: their cells look unlike each other also
+    where a camera swings, and no lamp alone changed them."""
+    change = now - before
+    if float(np.abs(change - np.median(change)).mean()) < _LEVELS or _alike(before, now):
+        return False
+    height, width = now.shape
+    for y in range(-_SWING, _SWING + 1):
+        for x in range(-_SWING, _SWING + 1):
+            there = before[max(y, 0) : height + min(y, 0), max(x, 0) : width + min(x, 0)]
+            here = now[max(-y, 0) : height + min(-y, 0), max(-x, 0) : width + min(-x, 0)]
+            if _alike(there, here):
+                return False
+    return True
+
+
+def _alike(a: Thumbnail, b: Thumbnail) -> bool:
+    a, b = a - a.mean(), b - b.mean()
+    return float((a * b).sum()) >= max(
+        _SAME_SHOT * float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-6
+    )

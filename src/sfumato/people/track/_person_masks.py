@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from sfumato.media import Image
 from sfumato.people._anatomy import has_trunk, head_radius, paint_body
-from sfumato.people._boxes import Box
-from sfumato.people._person import Person, paint_ellipse
+from sfumato.people._boxes import Box, iou
+from sfumato.people._person import Person, ellipse, paint_ellipse
+from sfumato.people.detect._protocols import Mask
 
 Probabilities = npt.NDArray[np.float32]
 Segment = Callable[[Image], Probabilities]
@@ -33,20 +34,73 @@ _WIDER = 1.2  # of a box's ellipse: hands and feet lie in its corners
 _BODY = 1.6, 7.5  # widths of a head to either side, and heights down from its top
 _SURE_HEAD = 0.25  # score of a head under which a body is looked for
 _MOST_BODY = 0.6  # of the place for a body: no body fills more
+# The mask of somebody who is outlined: how far outside of the box it may end, in sides of the box; the overlap of
+# the box around it with that one; which part of the box it fills at least, with joints and without.
+_OUTSIDE, _ENDS_ALIKE, _OUTLINED, _OUTLINED_UNSURE = 0.1, 0.7, 0.2, 0.35
+_SPECK = 0.05  # of the largest piece of a mask: smaller ones are no part of an outline
+_SOME_PART = 0.45  # of a box: a head as large as that may be anywhere in it
+_HEAD_CORE = 0.5  # of a head's sides: the middle, which a mask must hold that is believed
+# score and part of a box of whoever may be a part of somebody else, and the rim, in sides of that one's box
+_UNSURE_PART, _INSIDE_OTHER, _RIM = 0.35, 0.8, 0.02
 _NEAR = 0.25  # of the picture inside a box: somebody so near is seen in the whole picture
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
 
 
-def paint_floor(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[float, float]) -> bool:
+def paint_floor(
+    drawn: npt.NDArray[np.uint8],
+    person: Person,
+    origin: tuple[float, float],
+    outlined: bool = False,
+) -> bool:
     """The least that is covered: capsules and head, slimmer where the network saw the body itself; whether
     it did."""
+    core = _core(drawn, person, origin)
+    seen = outlined or bool(core.any() and float(drawn[core].mean()) >= _AGREED)
+    head = person.head
+    if head is not None and seen:
+        head = head.scale(_SLIM_HEAD) if _knows_head(person) or not outlined else None
     radius = head_radius(person.joints, person.box)
-    core = np.zeros_like(drawn)
-    paint_body(core, person.joints, None, _CORE * radius, origin)
-    seen = bool(core.any() and float(drawn[core > 0].mean()) >= _AGREED)
-    head = person.head if person.head is None or not seen else person.head.scale(_SLIM_HEAD)
     paint_body(drawn, person.joints, head, radius, origin, _SLIM if seen else 1.0)
     return seen
+
+
+def _core(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[float, float]) -> Mask:
+    """The middle of limbs and trunk, as far as joints tell of them."""
+    core = np.zeros_like(drawn)
+    radius = head_radius(person.joints, person.box)
+    paint_body(core, person.joints, None, _CORE * radius, origin)
+    return core.view(bool)
+
+
+def _outlines(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[float, float]) -> bool:
+    """Whether what the network masks ends on all four sides where the detectors' box does, and holds the
+    middle of the head and the joints: two who do not know of each other agree."""
+    if person.head is None or not person.body:
+        return False
+    count, pieces, stats, _ = cv2.connectedComponentsWithStats(drawn, connectivity=4)
+    if count < 2:
+        return False
+    sizes = stats[1:, cv2.CC_STAT_AREA]
+    main = np.flatnonzero(sizes >= _SPECK * sizes.max()) + 1
+    rows, columns = np.nonzero(np.isin(pieces, main))
+    height, width = person.shape
+    box = person.box.clip(width, height)
+    seen = Box(columns.min(), rows.min(), columns.max() + 1, rows.max() + 1).shift(*origin)
+    room = box.grow(_OUTSIDE * box.width, _OUTSIDE * box.height)
+    if iou(seen, box) < _ENDS_ALIKE or room.covers(seen) < 1:
+        return False
+    if not person.joints[:, 2].any():
+        return float(drawn.sum()) >= _OUTLINED_UNSURE * box.area
+    cores = [_core(drawn, person, origin)]
+    if _knows_head(person):
+        middle = person.head.scale(_HEAD_CORE)
+        cores.append(ellipse(middle, (drawn.shape[0], drawn.shape[1]), origin))
+    return all(float(drawn[core].mean()) >= _AGREED for core in cores if core.any())
+
+
+def _knows_head(person: Person) -> bool:
+    """Whether the head is in some part of the box, and not anywhere in it."""
+    return person.head is not None and person.head.area <= _SOME_PART * person.box.area
 
 
 def beyond_edges(box: Box, width: int, height: int) -> Box:
@@ -91,7 +145,11 @@ def near_ones(people: Sequence[Person], image: Image, segment: Segment) -> list[
     """The same people; whoever is so near that boxes hold a part of them at best, or are drawn around one
     of two, also gets what the network masks in the whole picture, for which it was made."""
     height, width = image.shape[:2]
-    near = [one for one in people if one.box.clip(width, height).area >= _NEAR * width * height]
+    near = [
+        one
+        for one in people
+        if one.box.clip(width, height).area >= _NEAR * width * height and not one.outlined
+    ]
     if not near:
         return list(people)
     whole = segment(image) > _THRESHOLD
@@ -104,6 +162,39 @@ def near_ones(people: Sequence[Person], image: Image, segment: Segment) -> list[
     everywhere = slice(0, height), slice(0, width)
     larger = replace(near[0], cut=whole, window=everywhere)
     return [larger if one is near[0] else one for one in people]
+
+
+def without_doubtful_parts(people: Sequence[Person]) -> list[Person]:
+    """The same people; a doubtful find inside the box of somebody who is outlined, with its head on that
+    one's body, is a shoulder or a hand, and covers nothing beside that one."""
+    outlined = [one for one in people if one.outlined]
+    return [
+        _clipped(one, whose) if (whose := _part_of(one, outlined)) is not None else one
+        for one in people
+    ]
+
+
+def _part_of(one: Person, outlined: Sequence[Person]) -> Person | None:
+    if one.outlined or one.head is None or one.box.score >= _UNSURE_PART:
+        return None
+    height, width = one.shape
+    inside = one.box.clip(width, height)
+    x, y = (
+        min(max(int(at), 0), most - 1)
+        for at, most in zip(one.head.centre, (width, height), strict=True)
+    )
+    for other in outlined:
+        if other.box.covers(inside) >= _INSIDE_OTHER and other.mask[y, x]:
+            return other
+    return None
+
+
+def _clipped(one: Person, whose: Person) -> Person:
+    reach = max(1, round(_RIM * max(whose.box.width, whose.box.height)))
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
+    wider = cv2.dilate(whose.mask.view(np.uint8), kernel).view(bool)
+    height, width = one.shape
+    return replace(one, cut=one.mask & wider, window=(slice(0, height), slice(0, width)))
 
 
 def _with_body(head: Person, image: Image, segment: Segment) -> Person:
@@ -142,10 +233,12 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
     if min(shape) < 1:
         return replace(person, cut=np.zeros(shape, bool), window=(rows, columns))
     origin = float(columns.start), float(rows.start)
-    drawn = np.zeros(shape, np.uint8)
+    drawn, outlined = np.zeros(shape, np.uint8), False
     if max(person.box.width, person.box.height) >= _SMALLEST:
         drawn |= _network_mask(image, around, segment, rows, columns)
-        limit = person.box.grow(_LIMIT * person.box.width, _LIMIT * person.box.height)
+        outlined = _outlines(drawn, person, origin)
+        room = _OUTSIDE if outlined else _LIMIT
+        limit = person.box.grow(room * person.box.width, room * person.box.height)
         allowed = np.zeros(shape, np.uint8)
         inner = limit.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
         allowed[inner] = 1
@@ -156,15 +249,17 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
             drawn = np.asarray(cv2.dilate(drawn, kernel), np.uint8)
     else:
         drawn[person.box.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])] = 1
-    agreed = paint_floor(drawn, person, origin)
+    agreed = paint_floor(drawn, person, origin, outlined)
     inner = person.box.shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
     part = drawn[inner]
-    if not part.size or float(part.mean()) < _least_filled(person, agreed):
+    least = _OUTLINED if outlined else _least_filled(person, agreed)
+    if not part.size or float(part.mean()) < least:
         # what lies beyond the box is background even where the ellipse goes on outside the picture
         whole = np.zeros(shape, np.uint8)
         paint_ellipse(whole, beyond_edges(person.box, width, height).scale(_WIDER), origin)
         place = person.box.grow(1, 1).shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
         drawn[place] |= whole[place]
-    person = replace(person, cut=drawn.view(bool), window=(rows, columns))
+        outlined = False
+    person = replace(person, cut=drawn.view(bool), window=(rows, columns), outlined=outlined)
     alone = not person.body and person.box.score >= _SURE_HEAD
     return _with_body(person, image, segment) if alone else person

@@ -11,7 +11,7 @@ detectors agree, or one is sure) or after its second one. Of a believed track,
 
 A body that was seen once by one doubtful detector is held until the neighbouring looks; a face that no
 body and no second look or detector supports covers its own frame and no more. A head's size is
-at least 0.95 of what it is a frame before and after, so no cover pumps.
+at least 0.95 of what it is a frame before and after, so no cover pumps. Nobody goes on across a cut.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class _Track:
     count: int = 1
     solid: int = 0  # sightings that would be believed alone
     velocity: tuple[float, float] = (0.0, 0.0)
+    shot_start: int = 0
+    shot_end: float = math.inf
     followed: dict[int, Box | None] = field(default_factory=dict)  # beyond the sightings
 
     def add(self, index: int, found: Sighting) -> None:
@@ -116,6 +118,7 @@ class PersonTracker:
     _looks: deque[int] = field(default_factory=deque)  # the frames looked at that still matter
     _faint: deque[list[Sighting]] = field(default_factory=deque)
     _newest: int = -1
+    _shot_start: int = 0
     _next: int = 0
     _numbers: int = 0
     _shape: tuple[int, int] = (0, 0)
@@ -123,11 +126,22 @@ class PersonTracker:
     def __post_init__(self) -> None:
         self._pictures = RecentFrames(self.hold + self.lookahead + 2)
 
-    def push(self, image: Image, found: Sequence[Sighting] | None, *, at_all: bool = True) -> None:
+    def push(
+        self,
+        image: Image,
+        found: Sequence[Sighting] | None,
+        *,
+        at_all: bool = True,
+        cut: bool = False,
+    ) -> None:
         """The next frame and what a look found on it, or None when nobody looked. Unless it looked for
-        everybody ``at_all``, it says nothing about those it did not find."""
+        everybody ``at_all``, it says nothing about those it did not find. A ``cut`` begins another shot."""
         looked = found is not None
         self._newest += 1
+        if cut:
+            self._shot_start = self._newest
+            for track in self._tracks:
+                track.shot_end = min(track.shot_end, self._newest - 1)
         self._shape = image.shape[0], image.shape[1]
         self._pictures.add(self._newest, image)
         self._looked.append(looked and at_all)
@@ -153,7 +167,7 @@ class PersonTracker:
         index = self._newest
         pairs: list[tuple[float, int, int]] = []
         for row, track in enumerate(self._tracks):
-            if index - track.last <= self.lookahead:
+            if index - track.last <= self.lookahead and index <= track.shot_end:
                 gate = min(_GATE + _GATE_PER_FRAME * (index - track.last), _WIDEST_GATE)
                 costs = [(_mismatch(track, one, index), row, i) for i, one in enumerate(found)]
                 pairs += [
@@ -174,7 +188,7 @@ class PersonTracker:
 
     def _begin(self, one: Sighting) -> None:
         track = _Track(self._numbers, {self._newest: one}, self._newest, self._newest, one.solid)
-        track.solid = one.solid and one.body
+        track.solid, track.shot_start = one.solid and one.body, self._shot_start
         self._tracks.append(track)
         self._numbers += 1
         self._extend_back(track)
@@ -184,7 +198,11 @@ class PersonTracker:
         for back, faint in enumerate(reversed(list(self._faint)[:-1]), start=1):
             index, first = self._newest - back, track.sightings[track.first]
             near = [one for one in faint if iou(one.box, first.box) >= 0.4]
-            if near and index >= self._next and track.first - index <= 3 * self.every:
+            if (
+                near
+                and index >= max(self._next, track.shot_start)
+                and track.first - index <= 3 * self.every
+            ):
                 track.sightings[index] = max(near, key=lambda one: iou(one.box, first.box))
                 track.first, track.believed, track.count = index, True, track.count + 1
         track.sightings = dict(sorted(track.sightings.items()))
@@ -224,6 +242,8 @@ class PersonTracker:
         self.review.note(index, "bridged", track.number)
 
     def _person(self, track: _Track, index: int) -> Person | None:
+        if not track.shot_start <= index <= track.shot_end:
+            return None
         seen = track.sightings.get(index)
         if seen is not None:
             evidence, place = "+".join(seen.sources), seen
