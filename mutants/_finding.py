@@ -13,6 +13,7 @@ _ANATOMY = "tests/people/test_anatomy.py"
 _SIGHTINGS = "tests/people/detect/test_sightings.py"
 _TEXT_STREAM = "tests/people/track/test_text_stream.py"
 _TEXT = "tests/protect/hide/test_text.py"
+_CUTS = "tests/people/track/test_cuts.py"
 _LOOKS = "tests/people/track/test_looks.py"
 _OPEN = "tests/protect/hide/test_open_people.py"
 
@@ -114,7 +115,7 @@ MUTANTS = (
             ),
         ),
         (
-            "tests/people/test_anatomy.py::test_a_mask_that_fills_little_of_a_wide_box_is_believed_if_it_holds_the_body",
+            f"{_ANATOMY}::test_a_mask_that_fills_little_of_a_wide_box_is_believed_if_it_holds_the_body",
         ),
     ),
     Mutant(
@@ -326,5 +327,77 @@ MUTANTS = (
         (
             f"{_LOOKS}::test_every_second_look_at_a_large_picture_is_for_large_people_and_misses_nobody_small",
         ),
+    ),
+    Mutant(
+        "850",
+        "cuts: somebody of one shot goes on into the next",
+        (
+            Patch(
+                "people/track/_tracks.py",
+                "if not track.shot_start <= index <= track.shot_end:",
+                "if not track.shot_start <= index:",
+            ),
+        ),
+        (f"{_CUTS}::test_the_next_shot_is_left_as_it_is_and_both_sides_of_a_cut_are_looked_at",),
+    ),
+    Mutant(
+        "851",
+        "cuts: a sighting of another shot continues a track",
+        (
+            Patch(
+                "people/track/_tracks.py",
+                "if index - track.last <= self.lookahead and index <= track.shot_end:",
+                "if index - track.last <= self.lookahead:",
+            ),
+        ),
+        (f"{_CUTS}::test_nobody_is_held_or_bridged_across_a_cut",),
+    ),
+    Mutant(
+        "852",
+        "cuts: a camera that swings is a cut",
+        (
+            Patch(
+                "people/track/_motion.py",
+                "            if _alike(there, here):\n                return False",
+                "            if _alike(before, now):\n                return False",
+            ),
+        ),
+        (f"{_CUTS}::test_a_camera_that_swings_and_a_lamp_are_no_cuts",),
+    ),
+    Mutant(
+        "853",
+        "masks: an outline is believed wherever the box ends",
+        (
+            Patch(
+                "people/track/_person_masks.py",
+                "if iou(seen, box) < _ENDS_ALIKE or room.covers(seen) < 1:",
+                "if room.covers(seen) < 1:",
+            ),
+        ),
+        (f"{_ANATOMY}::test_a_mask_that_ends_elsewhere_than_the_box_is_no_outline",),
+    ),
+    Mutant(
+        "854",
+        "masks: an outline without a body is believed",
+        (
+            Patch(
+                "people/track/_person_masks.py",
+                "return all(float(drawn[core].mean()) >= _AGREED for core in cores if core.any())",
+                "return True",
+            ),
+        ),
+        (f"{_ANATOMY}::test_a_mask_without_the_middle_of_the_body_is_no_outline",),
+    ),
+    Mutant(
+        "855",
+        "masks: whoever is sure is taken for a part of somebody else",
+        (
+            Patch(
+                "people/track/_person_masks.py",
+                "if one.outlined or one.head is None or one.box.score >= _UNSURE_PART:",
+                "if one.outlined or one.head is None:",
+            ),
+        ),
+        (f"{_ANATOMY}::test_a_doubtful_find_on_an_outlined_body_covers_nothing_beside_it",),
     ),
 )
