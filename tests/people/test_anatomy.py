@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.people import Box, Person, ellipse
-from sfumato.people._anatomy import head_by_joints, head_of, head_radius, no_joints, paint_body
+from sfumato.people._anatomy import (
+    head_by_face,
+    head_by_joints,
+    head_of,
+    head_radius,
+    no_joints,
+    paint_body,
+)
 from sfumato.people._person import paint_ellipse
 from sfumato.people.track._person_masks import masked, near_ones, without_doubtful_parts
 
@@ -332,3 +339,18 @@ def test_a_doubtful_find_on_an_outlined_body_covers_nothing_beside_it() -> None:
     assert without_doubtful_parts([whole, sure])[1].mask.all(), "who is sure is somebody else"
     beside = replace(doubtful, head=Box(180, 20, 230, 70, 0.2))
     assert without_doubtful_parts([whole, beside])[1].mask.all(), "and so is a head beside the body"
+
+
+@pytest.mark.parametrize(("side", "larger"), [(20, 1.6), (60, 1.25)])
+def test_a_large_face_says_how_large_the_head_is(side: int, larger: float) -> None:
+    """Ears that are guessed far apart do not make a head near the camera fill the picture."""
+    points = np.zeros((17, 2), np.float32)
+    points[:5] = np.array([[0, 0], [-0.4, -0.2], [0.4, -0.2], [-0.9, 0], [0.9, 0]]) * side + 100
+    seen_face = np.zeros(17, np.float32)
+    seen_face[:5] = 0.8
+    face = Box(100 - side / 2, 100 - side / 2, 100 + side / 2, 100 + side / 2, 0.9)
+    here = np.concatenate([points, seen_face[:, None]], axis=1)
+    head = head_of(here, Box(0, 0, 240, 240), face)
+    around = head_by_face(face)
+    assert head.covers(around) == pytest.approx(1)
+    assert max(head.width, head.height) <= larger * max(around.width, around.height)

@@ -23,7 +23,8 @@ _LEAST, _MOST = 0.05, 0.3  # of the longer side of the box
 _TALLER = 1.2
 _ROOM = 1.25  # joints of a face lie anywhere on a head that is seen from the side or from behind
 _EARS, _HAIR = 0.12, 0.12  # of a face's sides, on either side and above
-_MUCH_LARGER = 1.25  # a head by its joints is at most so much larger than by its face
+# a head by its joints is at most so much larger than by its face; than by one of so many pixels, which is exact
+_MUCH_LARGER, _EXACT, _HARDLY_LARGER = 1.25, 40, 1.05
 _UP = 0.15  # hair: the middle of a head lies above that of eyes, ears and nose
 _LIMBS = (  # pairs of joints, half width, and how far the limb goes on beyond the second one
     *((a, a + 2, 0.6, 0.0) for a in (5, 6)),  # upper arms
@@ -117,7 +118,8 @@ def head_of(joints: Joints, box: Box, face: Box | None) -> Box:
     if by_joints is None or not _near(by_joints, around):
         return around
     # joints say where the head is from any side, a face says better how large it is
-    most = _MUCH_LARGER * max(around.width, around.height)
+    larger = _HARDLY_LARGER if face.height >= _EXACT else _MUCH_LARGER
+    most = larger * max(around.width, around.height)
     smaller = min(1.0, most / max(by_joints.width, by_joints.height))
     return hull([by_joints.scale(smaller), around])
 

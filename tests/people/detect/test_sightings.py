@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sfumato.people import Box, Look, Pose
 from sfumato.people._anatomy import no_joints
-from sfumato.people.detect._sightings import Sighting, sightings, thorough
+from sfumato.people.detect._sightings import Sighting, near_people_once, sightings, thorough
 from sfumato.people.detect._turned import with_turned
 
 BIRTH = {"movenet": 0.15, "centernet": 0.25}
@@ -211,3 +211,38 @@ def test_what_the_turned_picture_shows_around_people_is_nobody() -> None:
     (same,) = with_turned([one], [better])
     assert same.box.covers(one.box) == pytest.approx(1)
     assert same.score == 0.9
+
+
+NEAR = Box(10, 10, 300, 230, 0.6, "a")
+
+
+def near_one(*, face: bool, joints: bool = False) -> Sighting:
+    """Somebody near the camera, in a picture of 320x240."""
+    points = no_joints()
+    points[:, 2] = 0.5 * joints
+    names = ("a", "f") if face else ("a",)
+    return Sighting(NEAR, points, Box(100, 20, 200, 140, 0.6), names, True, True)
+
+
+def doubtful(*, face: bool, score: float = 0.2) -> Sighting:
+    """A shoulder, or a face, which is found inside of NEAR."""
+    head = Box(110, 30, 190, 130, score)
+    names = ("b", "f") if face else ("b",)
+    return Sighting(Box(90, 60, 280, 230, score), no_joints(), head, names, True, face)
+
+
+def test_a_doubtful_find_on_somebody_near_is_a_shoulder_unless_it_has_a_face_of_its_own() -> None:
+    near = near_one(face=True)
+    assert near_people_once([near, doubtful(face=False)], 320, 240, {"f"}) == [near]
+    for other in (doubtful(face=True), doubtful(face=False, score=0.5)):
+        assert near_people_once([near, other], 320, 240, {"f"}) == [near, other]
+    small = doubtful(face=False)
+    assert near_people_once([near, small], 1000, 900, {"f"}) == [near, small], "nobody is near"
+
+
+def test_the_face_of_a_doubtful_find_is_that_of_the_body_near_the_camera_that_has_none() -> None:
+    (one,) = near_people_once([near_one(face=False), doubtful(face=True)], 320, 240, {"f"})
+    assert one.box == NEAR
+    assert one.head == doubtful(face=True).head, "and not anywhere in the box"
+    both = [near_one(face=False), doubtful(face=False)]
+    assert near_people_once(both, 320, 240, {"f"}) == both, "whose head is not known keeps all"

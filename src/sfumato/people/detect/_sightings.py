@@ -34,6 +34,7 @@ _SMALLEST_POSE = 40  # pixels: joints of smaller people say nothing
 _COCO = [0, 2, 5, 7, 8, 11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28]
 _LIKELY_HEAD = 0.15
 _THOROUGH = 900  # pixels of the longer side of a single picture
+_NEAR, _IN_NEAR = 0.25, 0.75  # of the picture, of whoever lies in the box of somebody so near
 SOLID = 0.4  # score from which one network's word is enough
 
 
@@ -141,6 +142,45 @@ def _with_faces(
         around = head_by_face(alone)
         found.append(Sighting(around, no_joints(), around, names, False, len(names) > 1))
     return found
+
+
+def near_people_once(
+    found: Sequence[Sighting], width: int, height: int, faces: set[str]
+) -> list[Sighting]:
+    """Everybody, without the doubtful finds on somebody near the camera: a network that knows whole people
+    takes a shoulder for one, or sees the face of whom another one sees the body. ``faces`` are the names of
+    those who found faces: one with a face of their own is somebody else."""
+    kept = list(found)
+    for near in found:
+        if not _is_near(near, width, height):
+            continue
+        box = near.box.clip(width, height)
+        shown = near.joints[:, 2].any() or faces.intersection(near.sources)
+        for one in found:
+            inside = one.body and one.score < _SURE_PART and box.covers(one.box.clip(width, height))
+            if one is near or inside < _IN_NEAR or one not in kept or near not in kept:
+                continue
+            face = faces.intersection(one.sources)
+            if shown and not face:
+                kept.remove(one)
+            elif face and not shown:  # the face of the very body
+                kept.remove(one)
+                sources = (*near.sources, *one.sources)
+                whole = replace(near, joints=one.joints, head=one.head, sources=sources)
+                kept[kept.index(near)] = whole
+                break
+    return kept
+
+
+def _is_near(one: Sighting, width: int, height: int) -> bool:
+    """Whether somebody who is surely there fills a large part of the picture."""
+    large = one.box.clip(width, height).area >= _NEAR * width * height
+    return large and one.body and one.score >= SOLID
+
+
+def _below_head(one: Sighting, x: float, y: float, sure: float) -> bool:
+    """Whether a doubtful head lies on somebody's body: a shoulder, a hand, a pattern of the clothes."""
+    return sure < _SURE_FACE and _holds(one.box.scale(1.1), (x, y)) and y > one.head.centre[1]
 
 
 def _agreed(faces: Sequence[Box]) -> list[tuple[Box, tuple[str, ...]]]:
@@ -290,10 +330,13 @@ class Look:
                 boxes += [_named(box, detector) for box in detector.detect(image, **how)]
         faces = [_named(box, each) for each in self._faces for box in each.detect(image)]
         found = sightings(jointed, boxes, faces, self._birth)
+        found = near_people_once(found, image.shape[1], image.shape[0], {f.source for f in faces})
         for quarters in turns if self._turning else ():
             found = self._turned(image, quarters, found)
         if self._poses is not None:
             found = [self._posed(image, one, self._poses) for one in found]
+        near = [one for one in found if _is_near(one, image.shape[1], image.shape[0])]
+        heads = [head for head in heads if not any(_below_head(one, *head) for one in near)]
         return found + loose_heads(heads, found)
 
     def _turned(self, image: Image, quarters: int, upright: list[Sighting]) -> list[Sighting]:
