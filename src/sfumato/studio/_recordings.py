@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from sfumato import __version__
 from sfumato.media import VideoInfo
 from sfumato.privacy import Card, Guarantee
-from sfumato.studio._answers import answered, id_in, in_thread, jpeg, number_in, query_number
+from sfumato.studio._answers import answered, id_in, jpeg, number_in, query_number
 from sfumato.studio._library import LibraryEntry, Listing
 from sfumato.studio._studio import Studio, studio_of
 
@@ -30,24 +31,19 @@ def routes() -> list[Route]:
     ]
 
 
-async def session(request: Request) -> Response:
+def session(request: Request) -> dict[str, Any]:
     studio = studio_of(request)
-    return JSONResponse(
-        {
-            "csrf": studio.doorkeeper.csrf_of(request.headers),
-            "readOnly": studio.doorkeeper.read_only,
-            "root": studio.library.root.name,
-            "version": __version__,
-            "locale": None,
-        }
-    )
+    return {
+        "csrf": studio.doorkeeper.csrf_of(request.headers),
+        "readOnly": studio.doorkeeper.read_only,
+        "root": studio.library.root.name,
+        "version": __version__,
+        "locale": None,
+    }
 
 
-async def recordings(request: Request) -> Response:
-    return JSONResponse(await in_thread(_everything, studio_of(request)))
-
-
-def _everything(studio: Studio) -> dict[str, Any]:
+def recordings(request: Request) -> dict[str, Any]:
+    studio = studio_of(request)
     listing, until = studio.library.scan(), time.monotonic() + _PATIENCE
     shown = [
         described(studio, listing, each, look=time.monotonic() < until)
@@ -78,17 +74,10 @@ def _parent(listing: Listing, folder: LibraryEntry) -> str | None:
     return next((e.id for e in listing.folders.values() if e.name == folder.folder), None)
 
 
-async def recording(request: Request) -> Response:
+def recording(request: Request) -> dict[str, Any]:
     studio, id = studio_of(request), id_in(request)
-    return JSONResponse(await in_thread(_one, studio, id))
-
-
-def _one(studio: Studio, id: str) -> dict[str, Any]:
-    listing = studio.library.scan()
-    known = listing.recordings if id in listing.recordings else listing.releases
-    entry = (
-        studio.library.recording(id) if known is listing.recordings else studio.library.release(id)
-    )
+    library, listing = studio.library, studio.library.scan()
+    entry = library.recording(id) if id in listing.recordings else library.release(id)
     return described(studio, listing, entry, look=True)
 
 
@@ -176,11 +165,11 @@ async def protected_frame(request: Request) -> Response:
 async def _frame(request: Request, studio: Studio, named: Any) -> Response:
     number = number_in(request.path_params["number"], "frame")
     width = query_number(request, "width", _WIDEST, least=16, most=_WIDEST)
-    entry = await in_thread(named, id_in(request))
+    entry = await run_in_threadpool(named, id_in(request))
     if await request.is_disconnected():
         return Response(status_code=400)  # somebody who scrubs has gone on already
-    picture: Response = await in_thread(
+    picture: Response = await run_in_threadpool(
         lambda: jpeg(studio.videos.frame(entry.path, number), width)
     )
-    await in_thread(named, entry.id)  # refused if a link took its place meanwhile
+    await run_in_threadpool(named, entry.id)  # refused if a link took its place meanwhile
     return picture
