@@ -475,8 +475,8 @@ MUTANTS += (
         (
             Patch(
                 "report/_page.py",
-                "    if attacks and not leaking and not unjudged:\n",
-                "    if attacks and not leaking:\n",
+                "harmless = 0 if leaking or unjudged else total",
+                "harmless = 0 if leaking else total",
             ),
         ),
         (

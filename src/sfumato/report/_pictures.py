@@ -10,7 +10,7 @@ from pathlib import Path
 import cv2
 
 from sfumato.errors import SfumatoError
-from sfumato.media import MediaError, read_image
+from sfumato.media import Image, MediaError, read_image
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg"})
 _WIDEST = 1600
@@ -61,8 +61,14 @@ def read_picture(path: Path, *, with_originals: bool = False, vouched: bool = Fa
         width = _WIDEST
         smaller = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
         pixels = smaller.astype(pixels.dtype)
-    done, encoded = cv2.imencode(".jpg", pixels[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
-    if not done:
+    uri = jpeg_uri(pixels, _QUALITY)
+    if uri is None:
         raise PictureError(f"The picture {path.name!r} could not be encoded for the report.")
+    return Picture(uri, width, height, original, vouched)
+
+
+def jpeg_uri(pixels: Image, quality: int) -> str | None:
+    """The pixels inside an address of their own; None if they cannot be encoded."""
+    done, encoded = cv2.imencode(".jpg", pixels[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
     text = base64.b64encode(encoded.tobytes()).decode("ascii")
-    return Picture(f"data:image/jpeg;base64,{text}", width, height, original, vouched)
+    return f"data:image/jpeg;base64,{text}" if done else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import cv2
 import numpy as np
 
 from sfumato.media import Image, MediaError, open_video
+from sfumato.report._pictures import jpeg_uri
 
 VIDEOS = frozenset({".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi"})
 _FRAMES, _HEIGHT, _WIDEST = 5, 150, 300
@@ -44,12 +44,8 @@ def read_strip(video: Path) -> Strip | None:
     if not frames:
         return None
     row = np.concatenate([frames[number] for number in sorted(frames)], axis=1)
-    done, encoded = cv2.imencode(".jpg", row[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
-    if not done:
-        return None
-    text = base64.b64encode(encoded.tobytes()).decode("ascii")
-    height, width = row.shape[:2]
-    return Strip(video.name, f"data:image/jpeg;base64,{text}", width, height, tuple(sorted(frames)))
+    uri, (height, width) = jpeg_uri(row, _QUALITY), row.shape[:2]
+    return None if uri is None else Strip(video.name, uri, width, height, tuple(sorted(frames)))
 
 
 def _small(picture: Image) -> Image:
