@@ -23,7 +23,6 @@ from sfumato.audit.attack._folder_attacks import (
 )
 from sfumato.audit.attack._identity_views import (
     discriminant_features,
-    face_vectors,
     gait_of_clip,
     gait_vector,
 )
@@ -135,7 +134,6 @@ __all__ = [
     "deblurred",
     "discriminant_features",
     "equal_error_rate",
-    "face_vectors",
     "find_leaks",
     "gait_of_clip",
     "gait_vector",
