@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from sfumato.audit.certify._epsilon import LowerBound
 from sfumato.audit.certify._one_run import one_run_lower_bound
 from sfumato.audit.measure._measure import BatchedMeasure, MeasureError, Result
 from sfumato.audit.measure._scores import auc, auc_variance
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness, UnitKind, true_positive_bound
 from sfumato.privacy.clopper_pearson import at_least, at_most
+from sfumato.privacy.verdict import LowerBound
 
 Array = npt.NDArray[np.float64]
 Members = npt.NDArray[np.bool_]

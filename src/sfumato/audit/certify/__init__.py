@@ -10,7 +10,6 @@ from sfumato.audit.certify._conformance_release import (
 )
 from sfumato.audit.certify._epsilon import (
     AuditError,
-    LowerBound,
     delta_lower_bound,
     epsilon_lower_bound,
     gaussian_fit,
@@ -21,6 +20,7 @@ from sfumato.audit.certify._release_code import check_draws, check_release, rele
 from sfumato.audit.certify._strength import Strength, strengths
 from sfumato.audit.certify._verdict import Verdict, audit_guarantee, verdict_paths, write_verdict
 from sfumato.audit.certify._worst_case_simulation import simulated_scores
+from sfumato.privacy.verdict import LowerBound
 
 __all__ = [
     "AuditError", "CanaryRun", "Finding", "LowerBound", "Strength", "Verdict",
