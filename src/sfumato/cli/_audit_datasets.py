@@ -163,8 +163,6 @@ def probe(
         "sfumato audit probe DATA --out NAME" if target is None else f"sfumato report {target}",
     )
     emit(as_json, report.to_json(), table, *last, ok=not failed)
-    if failed:
-        raise typer.Exit(1)
 
 
 def _target(out: Path | None, protected: Path, name: str, force: bool) -> Path:
