@@ -97,7 +97,8 @@ class CorrectKeypoints(BatchedMeasure):
         self.keep(guess[..., :2], true, scale)
 
     def per_joint(self) -> Floats:
-        return pck(*self.joined(), self.threshold)
+        guess, true, size = self.joined()
+        return pck(guess, true, size, self.threshold)
 
     def compute(self) -> float:
         joints = self.per_joint()
