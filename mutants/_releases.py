@@ -365,7 +365,7 @@ MUTANTS = (
         "card: floating-point attacks covered whatever the promise says",
         (
             Patch(
-                "privacy/_card_words.py",
+                "privacy/_card_page.py",
                 "if isinstance(promise, Guarantee) and DRAWN_EXACTLY in promise.public:",
                 "if isinstance(promise, Guarantee):",
             ),

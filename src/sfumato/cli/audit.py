@@ -124,7 +124,7 @@ def membership(
     emit(
         as_json,
         report.to_json(),
-        *map(escape, report.words()),
+        *map(escape, report.summary_lines()),
         *last,
         ok=not report.refuted,
     )
@@ -173,7 +173,7 @@ def leaks(
             f"looked; written to {shown_path(found.measures)} and {shown_path(found.sheet)} (protected "
             "frames, with the people who are still found in them: not for release)."
         )
-    words: list[Any] = [escape(line) for line in report.words(_FEW if folder else 20)]
+    words: list[Any] = [escape(line) for line in report.summary_lines(_FEW if folder else 20)]
     if folder is not None:
         words.append(_verdict_table(verdicts))
     open_questions = "a detector that finds nobody is no proof; look at the output yourself."
@@ -264,7 +264,7 @@ def reconstruct(
     """Try to undo a protection: how much of ORIGINAL comes back from PROTECTED?"""
     from sfumato.audit import (
         Result,
-        beside_release,
+        audit_output_path,
         measures_path,
         undo_release,
         write_measures,
@@ -279,7 +279,7 @@ def reconstruct(
             "Expected --method learned with --public, got other attacks alone: no other one learns from "
             "pictures. Leave --public out."
         )
-    target = measures_path(beside_release(protected, "reconstruct"))
+    target = measures_path(audit_output_path(protected, "reconstruct"))
     refuse_overwrite(target, force=force)
     with progress_bar(hidden=as_json):
         found, outline = undo_release(

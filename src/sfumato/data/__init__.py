@@ -4,7 +4,7 @@ Every loader has ``problems``: what could not be used, counted by sentence.
 """
 
 from sfumato.data._action_lists import hmdb51, kinetics, ntu_rgbd, toyota_smarthome, ucf101
-from sfumato.data._audio import audio_mnist, fsdd, log_mel, read_wav
+from sfumato.data._audio import audio_mnist, fsdd, read_wav
 from sfumato.data._crops import CropTransform, JointRecords, PersonCrops, mirrored
 from sfumato.data._faces import FacePictures, celeba, utkface
 from sfumato.data._indoor_datasets import UtdMhad, airtlab, utd_mhad
@@ -22,7 +22,6 @@ from sfumato.data._pose import (
     lsp_visibility,
 )
 from sfumato.data._pose_metrics import (
-    COCO_SIGMAS,
     PoseMeasures,
     oks,
     oks_average_precision,
@@ -69,7 +68,6 @@ from sfumato.data._videos import Sampling, VideoItem, VideoRecords, sampled_fram
 
 __all__ = [
     "COCO",
-    "COCO_SIGMAS",
     "DATASETS",
     "LSP",
     "MPII",
@@ -115,7 +113,6 @@ __all__ = [
     "kinetics",
     "limbs",
     "load_dataset",
-    "log_mel",
     "lsp",
     "lsp_visibility",
     "magnitudes",

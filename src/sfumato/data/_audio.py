@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data._problems import Problems, existing_file, existing_folder, some
+from sfumato.data._problems import Problems, existing_file, existing_folder, require_some
 from sfumato.data._records import AttributeRecords, RecordsError
 from sfumato.errors import reading
 
@@ -69,7 +69,7 @@ def _recordings(
             problems.add("Expected recordings with sound in them, got empty ones: left out.")
             continue
         rows.append((log_mel(sound, rate), int(digit), int(speaker)))
-    some(rows, "recordings of AudioMNIST", problems)
+    require_some(rows, "recordings of AudioMNIST", problems)
     pictures, digits, people = zip(*rows)
     return np.stack(pictures), np.array(digits), np.array(people)
 
@@ -126,7 +126,7 @@ def _spoken(
     known = np.isin(ids, list(facts))
     problems.add("Expected every speaker in the list, got others: left out.", int((~known).sum()))
     pictures, digit, ids = pictures[known], digit[known], ids[known]
-    some(ids.tolist(), "recordings by listed speakers", problems)
+    require_some(ids.tolist(), "recordings by listed speakers", problems)
     described: dict[str, dict[str, Any]] = {
         number: {
             "sex": str(fact["gender"]).lower(),
@@ -184,7 +184,7 @@ def fsdd(root: str | os.PathLike[str], part: str | None = None) -> AttributeReco
             problems.add("Expected recordings with sound in them, got empty ones: left out.")
             continue
         rows.append((log_mel(sound, rate), int(digit), str(speaker)))
-    some(rows, "recordings of spoken digits", problems)
+    require_some(rows, "recordings of spoken digits", problems)
     pictures, digits, speakers = zip(*rows)
     people = tuple(sorted(set(speakers)))
     return AttributeRecords(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from sfumato.data._faces import packed_picture
 from sfumato.data._joints import COCO, LSP, Joints, translate, vocabulary
-from sfumato.data._problems import Problems, existing_file, existing_folder, read_json, some
+from sfumato.data._problems import Problems, existing_file, existing_folder, read_json, require_some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.errors import reading
 from sfumato.media import read_image
@@ -60,7 +60,7 @@ class PoseRecords(IterableRecords):
         split = [(path, (one,)) for path, people in pictures for one in people]
         self._pictures = split if per_person else [p for p in pictures if p[1]]
         self.classes: tuple[str, ...] = ()
-        some(self._pictures, "pictures with annotated people", self.problems)
+        require_some(self._pictures, "pictures with annotated people", self.problems)
 
     def __len__(self) -> int:
         return len(self._pictures)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data._problems import Problems, existing_file, existing_folder, read_json, some
+from sfumato.data._problems import Problems, existing_file, existing_folder, read_json, require_some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.data._videos import Sampling, VideoItem, VideoRecords
 from sfumato.errors import reading
@@ -69,7 +69,7 @@ def pa_hmdb51(folder: str | os.PathLike[str]) -> PrivacyAnnotations:
                 a: _frames(spans.get(a, []), a, length, problems) for a in PA_ATTRIBUTES
             }
             actions[name] = path.stem
-    some(list(values), "annotated videos", problems)
+    require_some(list(values), "annotated videos", problems)
     return PrivacyAnnotations(values, actions, problems)
 
 
@@ -124,7 +124,7 @@ class Vispr(IterableRecords):
         problems: Problems,
     ) -> None:
         self._rows, self.classes, self.problems = rows, tuple(classes), problems
-        some(rows, "annotated pictures of VISPR", problems)
+        require_some(rows, "annotated pictures of VISPR", problems)
 
     def __len__(self) -> int:
         return len(self._rows)

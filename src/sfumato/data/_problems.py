@@ -60,7 +60,7 @@ def read_json(path: Path) -> Any:
         raise RecordsError(f"Expected JSON in {path.name}, line {error.lineno} is not.") from error
 
 
-def some(items: Sequence[object], what: str, problems: Problems) -> None:
+def require_some(items: Sequence[object], what: str, problems: Problems) -> None:
     """Refuse an empty data set, with what was found wrong."""
     if not items:
         found = f"; {problems}" if len(problems) else ": check which folder was given."

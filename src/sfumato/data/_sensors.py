@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data._problems import Problems, existing_file, existing_folder, some
+from sfumato.data._problems import Problems, existing_file, existing_folder, require_some
 from sfumato.data._records import AttributeRecords, RecordsError
 from sfumato.errors import reading
 
@@ -185,7 +185,7 @@ def _windows(
     people: tuple[str, ...],
     problems: Problems,
 ) -> AttributeRecords:
-    some([row for row in rows if len(row[0])], "windows", problems)
+    require_some([row for row in rows if len(row[0])], "windows", problems)
     counts = [len(row[0]) for row in rows]
     activity, sex, person = (np.repeat([row[i] for row in rows], counts) for i in (1, 2, 3))
     return AttributeRecords(

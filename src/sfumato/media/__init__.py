@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sfumato.media._ahead import ahead
 from sfumato.media._clock import USUAL_RATES
-from sfumato.media._codecs import CODECS, Codec, require_video_name, video_suffix
+from sfumato.media._codecs import Codec, require_video_name, video_suffix
 from sfumato.media._container import MAX_PIXELS
 from sfumato.media._errors import MediaError
 from sfumato.media._folders import (
@@ -43,7 +43,6 @@ from sfumato.media._writer import VideoWriter
 __all__ = [
     "AUDIO_NOTE",
     "AUDIO_SUFFIXES",
-    "CODECS",
     "IMAGE_SUFFIXES",
     "MAX_PIXELS",
     "USUAL_RATES",

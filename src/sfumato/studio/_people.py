@@ -24,7 +24,7 @@ from sfumato.studio._answers import (
 )
 from sfumato.studio._job_pages import shown
 from sfumato.studio._library import LibraryEntry
-from sfumato.studio._people_room import people_path
+from sfumato.studio._people_store import people_path
 from sfumato.studio._studio import Studio, studio_of
 
 _MOST_FRAMES = 2000

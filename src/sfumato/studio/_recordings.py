@@ -31,8 +31,8 @@ def routes() -> list[Route]:
     ]
 
 
-def session(request: Request) -> dict[str, Any]:
-    studio = studio_of(request)
+async def session(request: Request) -> dict[str, Any]:
+    studio = studio_of(request)  # on the server's own thread, which alone changes its sessions
     return {
         "csrf": studio.doorkeeper.csrf_of(request.headers),
         "readOnly": studio.doorkeeper.read_only,
@@ -46,11 +46,11 @@ def recordings(request: Request) -> dict[str, Any]:
     studio = studio_of(request)
     listing, until = studio.library.scan(), time.monotonic() + _PATIENCE
     shown = [
-        described(studio, listing, each, look=time.monotonic() < until)
+        recording_json(studio, listing, each, look=time.monotonic() < until)
         for each in listing.recordings.values()
     ]
     shown += [
-        described(studio, listing, each, look=time.monotonic() < until)
+        recording_json(studio, listing, each, look=time.monotonic() < until)
         for id, each in listing.releases.items()
         if id not in listing.origins
     ]
@@ -78,10 +78,10 @@ def recording(request: Request) -> dict[str, Any]:
     studio, id = studio_of(request), id_in(request)
     library, listing = studio.library, studio.library.scan()
     entry = library.recording(id) if id in listing.recordings else library.release(id)
-    return described(studio, listing, entry, look=True)
+    return recording_json(studio, listing, entry, look=True)
 
 
-def described(
+def recording_json(
     studio: Studio, listing: Listing, entry: LibraryEntry, *, look: bool
 ) -> dict[str, Any]:
     """A recording as the library shows it; a release whose recording is not here stands for itself."""
@@ -106,11 +106,11 @@ def described(
         "thumbnail": f"api/releases/{releases[-1].id}/frames/{middle}?width=320"
         if releases and entry.kind != "sound"
         else None,
-        "releases": [release_in_short(each, listing.cards[each.id]) for each in releases],
+        "releases": [release_json(each, listing.cards[each.id]) for each in releases],
     }
 
 
-def release_in_short(entry: LibraryEntry, card: Card) -> dict[str, Any]:
+def release_json(entry: LibraryEntry, card: Card) -> dict[str, Any]:
     promise, reviews = card.promise, card.reviews or ()
     return {
         "id": entry.id,

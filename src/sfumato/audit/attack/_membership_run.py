@@ -72,10 +72,10 @@ class MembersReport:
             "membership_is_covered": self.promised is not None,
             "shadows": self.shadows,
             "refuted": self.refuted,
-            "words": self.words(),
+            "words": self.summary_lines(),
         }
 
-    def words(self) -> list[str]:
+    def summary_lines(self) -> list[str]:
         said = [str(attack) for attack in self.attacks]
         if self.certificate is not None:
             said.append(f"Shadow model 1, attacked with the others' help: {self.certificate}.")

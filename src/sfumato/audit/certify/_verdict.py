@@ -16,7 +16,7 @@ from sfumato.audit.certify._epsilon import (
     delta_lower_bound,
     epsilon_lower_bound,
 )
-from sfumato.audit.certify._ldp_code_audit import choice_code
+from sfumato.audit.certify._ldp_code_audit import audit_ldp_code
 from sfumato.audit.certify._release_code import check_release, release_scores, small_shape
 from sfumato.audit.certify._training_code import TrainingCode, training_code
 from sfumato.audit.certify._worst_case_simulation import affordable_trials, simulated_scores
@@ -306,7 +306,7 @@ def _choose(verdict: Verdict, choice: tuple[float, int], trials: int, confidence
     assert isinstance(promise, Guarantee)
     epsilon, draws = choice
     count = max(_LEAST_CHOICES, min(trials, _MOST_CHOICES // draws))
-    findings, scores = choice_code(epsilon, draws, trials=count)
+    findings, scores = audit_ldp_code(epsilon, draws, trials=count)
     verdict.findings += findings
     bound = epsilon_lower_bound(
         *scores, delta=promise.delta, confidence=confidence,
