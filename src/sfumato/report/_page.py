@@ -28,7 +28,6 @@ from sfumato.report._collect import Collected, ReportedRelease, ReportError, col
 from sfumato.report._impact import impact_as_html, impact_as_markdown
 from sfumato.report._learning import Learned
 from sfumato.report._questions import three_questions
-from sfumato.report._standing import audit_outcome, audit_tone, standing
 from sfumato.report._summary import PARTS, summary_of
 from sfumato.report._templates import environment
 
@@ -86,8 +85,8 @@ class Report:
             body["settings"] = {k: v for k, v in body["settings"].items() if k != "ledger_key"}
             state = [
                 body,
-                standing(release),
-                audit_outcome(release),
+                release.status,
+                release.audit,
                 release.intact,
                 release.signer,
             ]
@@ -110,7 +109,7 @@ class Report:
                         (each.name, each.card.promise)
                         for each in self.groups
                         if isinstance(each.card.promise, Guarantee)
-                        and standing(each.first)[0] == "good"
+                        and each.first.status[0] == "good"
                     ]
                 )
             ],
@@ -134,10 +133,10 @@ class Report:
         releases = self.found.releases
         return {
             "releases": len(releases),
-            "proven": sum(standing(each)[0] == "good" for each in releases),
+            "proven": sum(each.status[0] == "good" for each in releases),
             "changed": sum(each.intact == "changed" for each in releases),
             "forged": sum(each.forged for each in releases),
-            "refuted": sum(audit_tone(each) == "bad" for each in releases),
+            "refuted": sum(each.audit[0] == "bad" for each in releases),
             "measures": len(self.measures),
             "leaking": sum(one.leaks for one in self.measures),
             "unjudged": sum(
@@ -203,8 +202,6 @@ def render(report: Report) -> str:
         .render(
             report=report,
             version=__version__,
-            standing=standing,
-            audit=audit_outcome,
             risks=three_questions,
             summary=summary_of(report),
             checklist=checklist,
@@ -225,7 +222,7 @@ def history_page(rows: Sequence[HistoryRow]) -> str:
 def _in_short(report: Report) -> list[tuple[str, str]]:
     """The first things to know: a tone and a sentence each, where there is anything to count."""
     found, releases = report.found, report.found.releases
-    tones = [standing(each)[0] for each in releases]
+    tones = [each.status[0] for each in releases]
     proven = [
         (each.card.promise, tone)
         for each, tone in zip(releases, tones, strict=True)
