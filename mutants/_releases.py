@@ -365,7 +365,7 @@ MUTANTS = (
         "card: floating-point attacks covered whatever the promise says",
         (
             Patch(
-                "privacy/_card_words.py",
+                "privacy/_card_page.py",
                 "if isinstance(promise, Guarantee) and DRAWN_EXACTLY in promise.public:",
                 "if isinstance(promise, Guarantee):",
             ),
@@ -475,8 +475,8 @@ MUTANTS += (
         (
             Patch(
                 "report/_page.py",
-                "    if attacks and not leaking and not unjudged:\n",
-                "    if attacks and not leaking:\n",
+                "harmless = 0 if leaking or unjudged else total",
+                "harmless = 0 if leaking else total",
             ),
         ),
         (

@@ -23,9 +23,9 @@ from torch.nn import functional
 
 from sfumato.attributes import picture_features
 from sfumato.data import (
+    AttributeRecords,
     DataRequest,
     FacePictures,
-    Spoken,
     Subset,
     audio_mnist,
     fsdd,
@@ -126,12 +126,12 @@ def _faces(folder: Path, split: str, label: str) -> Subset:
     return found
 
 
-def _some(records: Spoken, most: int | None) -> list[int]:
+def _some(records: AttributeRecords, most: int | None) -> list[int]:
     """All records, or few of all people and digits for a quick run."""
     return list(range(len(records)))[:: 1 if most is None else max(1, len(records) // most)]
 
 
-def _pictures(records: Spoken, most: int | None = None) -> Tensor:
+def _pictures(records: AttributeRecords, most: int | None = None) -> Tensor:
     return torch.from_numpy(records.x[_some(records, most), ..., 0].astype(np.float32) / 255)
 
 

@@ -19,7 +19,6 @@ from sfumato.files import OutputExistsError
 from sfumato.jobs import Release
 from sfumato.media import (
     MediaError,
-    SequenceWriter,
     list_media,
     open_sequence,
     read_frames,
@@ -226,36 +225,13 @@ def test_a_sequence_is_a_video_in_natural_order(tmp_path: Path) -> None:
         write_image(folder / f"f{number}.png", noise_picture(8, 6, number))
     with open_sequence(folder, Fraction(30000, 1001)) as video:
         assert (video.info.frame_count, video.info.width, video.info.height) == (12, 8, 6)
-        with SequenceWriter(tmp_path / "copy") as writer:
-            for number, frame in enumerate(video):
-                assert frame.time == Fraction(number * 1001, 30000)
-                writer.write(frame.image, frame.pts)
+        for number, frame in enumerate(video):
+            assert frame.time == Fraction(number * 1001, 30000)
     wanted = [noise_picture(8, 6, number) for number in range(12)]
-    np.testing.assert_array_equal(read_frames(tmp_path / "copy"), wanted)
+    np.testing.assert_array_equal(read_frames(folder), wanted)
     write_image(folder / "f99.png", noise_picture(9, 6, 0))
     with pytest.raises(MediaError, match="throughout"):
         read_frames(folder)
-
-
-def test_a_failed_sequence_leaves_no_folder(tmp_path: Path) -> None:
-    def write(count: int, error: Exception | None, *, force: bool = False) -> None:
-        with SequenceWriter(tmp_path / "out", force=force) as writer:
-            for number in range(count):
-                writer.write(noise_picture(4, 4, number))
-            if error:
-                raise error
-
-    with pytest.raises(RuntimeError):
-        write(2, RuntimeError())
-    with pytest.raises(MediaError, match="at least one"):
-        write(0, None)
-    assert not list(tmp_path.iterdir())
-    write(2, None)
-    with pytest.raises(OutputExistsError):
-        write(1, None)
-    write(1, None, force=True)
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["000000.png"]
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize("name", ["a.jfif", "a.JPE", "a.3gpp", "a.qt"])

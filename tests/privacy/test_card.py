@@ -23,7 +23,7 @@ from sfumato.privacy import (
     check_outputs,
     read_card,
 )
-from sfumato.privacy._card_words import checklist, markdown, officer_view
+from sfumato.privacy._card_page import checklist, markdown, officer_view
 from sfumato.privacy._registry import registry_entry
 from sfumato.privacy._signature import check_signature, make_key, sign
 

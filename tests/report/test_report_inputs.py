@@ -26,7 +26,6 @@ from sfumato.report import (
     parse_verdict,
     write_report,
 )
-from sfumato.report._page import standing
 from sfumato.report._pictures import named_as_original, read_picture
 
 Make = Callable[..., Path]
@@ -47,11 +46,11 @@ def test_naming_things_twice_shows_them_once(run: Path) -> None:
 
 def test_changed_output_loses_its_promise(release: Make) -> None:
     target = release()
-    assert standing(collect([target]).releases[0])[0] == "good"
+    assert collect([target]).releases[0].status[0] == "good"
     target.write_bytes(b"changed")
     changed = collect([target]).releases[0]
     assert changed.intact == "changed"
-    assert standing(changed)[0] == "bad"
+    assert changed.status[0] == "bad"
 
 
 def test_card_alone_is_told_from_a_compared_one(release: Make) -> None:
@@ -60,13 +59,13 @@ def test_card_alone_is_told_from_a_compared_one(release: Make) -> None:
     found = collect([f"{target}.card.json"]).releases[0]
     assert found.intact is None
     # a promise about a file that nobody compared is not called proven
-    assert standing(found)[0] == "warn"
+    assert found.status[0] == "warn"
     assert "Proven:" not in page_of(Path(f"{target}.card.json"))
 
 
 def test_seeded_run_never_counts_as_proven(release: Make) -> None:
     found = collect([release(promise=proven(seeded=True))]).releases[0]
-    assert standing(found) == ("bad", "Test run: NOT PRIVATE")
+    assert found.status == ("bad", "Test run: NOT PRIVATE")
 
 
 def test_output_without_a_card_is_refused(tmp_path: Path) -> None:
@@ -92,7 +91,7 @@ def test_verdict_refutes_exactly_what_exceeds_the_promise(
     found = collect([target]).releases[0]
     assert found.verdict is not None
     assert found.verdict.outcome(found.card)[0] == tone
-    assert standing(found)[0] == tone
+    assert found.status[0] == tone
 
 
 @pytest.mark.parametrize(
@@ -268,7 +267,7 @@ def test_a_page_that_was_changed_is_not_relied_on(release: Make) -> None:
     target = release()
     target.with_name("walk.mp4.card.md").write_text("# Nobody can be recognised")
     found = collect([target]).releases[0]
-    assert standing(found)[0] == "bad"
+    assert found.status[0] == "bad"
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,18 @@ from sfumato.attributes._command import (
 )
 from sfumato.attributes._donors import DonorSet
 from sfumato.attributes._draws import DrawMemory
-from sfumato.attributes._encoders import ENCODERS, Encoder, whitening
+from sfumato.attributes._encoders import Encoder, whitening
 from sfumato.attributes._layouts import read_dataset
 from sfumato.attributes._ldp import PassLDP
 from sfumato.attributes._pass import Pass
 from sfumato.attributes._pictures import picture_features
 from sfumato.attributes._release import release
-from sfumato.attributes._state import PassState, open_state, save_state
+from sfumato.attributes._state import PassState, open_state
 from sfumato.attributes._tasks import AttributesError, AttributeTable, Task, read_table
 from sfumato.attributes._theory import GuessBound, Theory, guess_bound
 from sfumato.attributes._training import PassTraining
 
 __all__ = [
-    "ENCODERS",
     "AttributeRequest",
     "AttributeTable",
     "AttributesError",
@@ -44,6 +43,5 @@ __all__ = [
     "read_table",
     "release",
     "run",
-    "save_state",
     "whitening",
 ]

@@ -24,10 +24,10 @@ from sfumato.attributes._tasks import AttributesError
 from sfumato.data import (
     DATASETS,
     ArrayRecords,
+    AttributeRecords,
     Dataset,
     FacePictures,
     ListedFiles,
-    Windows,
     WriteFile,
     audio_mnist,
     celeba,
@@ -127,7 +127,7 @@ def log_spectra(windows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return np.log1p(np.abs(np.fft.rfft(windows, axis=1))).astype(np.float32)
 
 
-def time_blocks(windows: Windows) -> tuple[list[int], list[int]]:
+def time_blocks(windows: AttributeRecords) -> tuple[list[int], list[int]]:
     """Each person's windows of one activity in blocks of time, train and test with a gap between.
 
     Windows overlap by half, so that two of them with one between share nothing.

@@ -4,7 +4,7 @@ The verbs stand here; everything they are made of is one level down, in ``attack
 ``measure``.
 """
 
-from sfumato.audit._released import beside_release, hiding_scope, recordings_in
+from sfumato.audit._released import audit_output_path, hiding_scope, recordings_in
 from sfumato.audit.attack import (
     REID_ATTACKS,
     ProbeSettings,
@@ -14,7 +14,6 @@ from sfumato.audit.attack import (
     cross_data,
     cross_data_attack,
     find_leaks,
-    leaks_by_clip,
     on_pictures,
     pair_clips,
     probe,
@@ -51,8 +50,8 @@ from sfumato.data import pckh
 __all__ = [
     "REID_ATTACKS", "AuditError", "Estimate", "Finding", "LowerBound", "Measure",
     "MeasureError", "ProbeSettings", "Result", "Verdict", "attack_folder", "audit_guarantee",
-    "audit_leaks", "audit_members", "beside_release", "cmap", "cross_data", "cross_data_attack",
-    "epsilon_lower_bound", "find_leaks", "hiding_scope", "leaks_by_clip", "measures_json",
+    "audit_leaks", "audit_members", "audit_output_path", "cmap", "cross_data", "cross_data_attack",
+    "epsilon_lower_bound", "find_leaks", "hiding_scope", "measures_json",
     "measures_path", "mnag", "nag", "on_pictures", "pair_clips", "pckh", "probe",
     "probe_dataset", "recordings_in", "register_attack", "strengths", "undo_release",
     "verdict_paths", "visual_folder", "write_measures", "write_verdict",

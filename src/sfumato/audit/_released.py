@@ -94,7 +94,7 @@ def _sidecars(folder: Path) -> Iterator[Path]:
         yield from (file.with_name(str(name)) for name in names if name != own)
 
 
-def beside_release(output: str | os.PathLike[str], name: str) -> Path:
+def audit_output_path(output: str | os.PathLike[str], name: str) -> Path:
     """Where an audit writes about an output by default: beside the release, never into it.
 
     A released folder goes to a partner as it is. It is known by its card, by its index, or by the

@@ -163,15 +163,13 @@ def probe(
         "sfumato audit probe DATA --out NAME" if target is None else f"sfumato report {target}",
     )
     emit(as_json, report.to_json(), table, *last, ok=not failed)
-    if failed:
-        raise typer.Exit(1)
 
 
 def _target(out: Path | None, protected: Path, name: str, force: bool) -> Path:
-    from sfumato.audit import beside_release, measures_path
+    from sfumato.audit import audit_output_path, measures_path
     from sfumato.files import refuse_overwrite
 
-    target = measures_path(out if out is not None else beside_release(protected, name))
+    target = measures_path(out if out is not None else audit_output_path(protected, name))
     refuse_overwrite(target, force=force)
     return target
 

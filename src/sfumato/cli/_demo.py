@@ -262,7 +262,7 @@ def _accuracy(model: torch.nn.Module, records: ArrayRecords) -> float:
     return right / len(records)
 
 
-def words(summary: Summary, out: Path) -> Sequence[str]:
+def closing_lines(summary: Summary, out: Path) -> Sequence[str]:
     """The last screen, for a newcomer."""
     lines = ["", "What you have now", f"  {out}/ holds the outputs, each with a .card.md to read:"]
     for made in summary.releases:

@@ -51,14 +51,16 @@ def emit(
 ) -> None:
     """Print ``payload`` as JSON, or ``words`` for a person.
 
-    ``ok`` is what the exit code says: false beside anything that failed.
+    Whatever is not ``ok`` ends the command with exit code 1.
     """
     if as_json:
         print(json.dumps({**payload, "ok": ok}, sort_keys=True, allow_nan=False))
-        return
-    out = console()
-    for part in words:
-        out.print(part)
+    else:
+        out = console()
+        for part in words:
+            out.print(part)
+    if not ok:
+        raise typer.Exit(1)
 
 
 def ending(done: str, not_safe: str, then: str) -> list[str]:

@@ -67,8 +67,6 @@ def guarantee(
         f"{found}; written to {machine.name} and {words.name}.", unsafe, f"sfumato report {card}"
     )
     emit(as_json, verdict.to_json(), escape(str(verdict)), *last, ok=not verdict.refuted)
-    if verdict.refuted:
-        raise typer.Exit(1)
 
 
 @verb(app, "sfumato audit strength --seeds 2")
@@ -123,9 +121,13 @@ def membership(
         else "this is what these attacks got; stronger ones may get more, up to the promise.",
         f"sfumato report {run}",
     )
-    emit(as_json, report.to_json(), *map(escape, report.words()), *last, ok=not report.refuted)
-    if report.refuted:
-        raise typer.Exit(1)
+    emit(
+        as_json,
+        report.to_json(),
+        *map(escape, report.summary_lines()),
+        *last,
+        ok=not report.refuted,
+    )
 
 
 @verb(
@@ -171,7 +173,7 @@ def leaks(
             f"looked; written to {shown_path(found.measures)} and {shown_path(found.sheet)} (protected "
             "frames, with the people who are still found in them: not for release)."
         )
-    words: list[Any] = [escape(line) for line in report.words(_FEW if folder else 20)]
+    words: list[Any] = [escape(line) for line in report.summary_lines(_FEW if folder else 20)]
     if folder is not None:
         words.append(_verdict_table(verdicts))
     open_questions = "a detector that finds nobody is no proof; look at the output yourself."
@@ -186,8 +188,6 @@ def leaks(
     last = ending(written, open_questions, f"sfumato report {output}")
     clips = [each.to_json() for each in verdicts]
     emit(as_json, report.to_json() | {"clips": clips}, *words, *last, ok=found.passed)
-    if not found.passed:
-        raise typer.Exit(1)
 
 
 def _verdict_table(verdicts: Any) -> Any:
@@ -264,7 +264,7 @@ def reconstruct(
     """Try to undo a protection: how much of ORIGINAL comes back from PROTECTED?"""
     from sfumato.audit import (
         Result,
-        beside_release,
+        audit_output_path,
         measures_path,
         undo_release,
         write_measures,
@@ -279,7 +279,7 @@ def reconstruct(
             "Expected --method learned with --public, got other attacks alone: no other one learns from "
             "pictures. Leave --public out."
         )
-    target = measures_path(beside_release(protected, "reconstruct"))
+    target = measures_path(audit_output_path(protected, "reconstruct"))
     refuse_overwrite(target, force=force)
     with progress_bar(hidden=as_json):
         found, outline = undo_release(

@@ -39,4 +39,4 @@ def demo(
         "what is not proven hides what was found, and nobody can say what was missed.",
         f"sfumato studio --root {out}   (look at it in a browser; yours: sfumato protect YOUR.mp4 out.mp4)",
     )
-    emit(as_json, asdict(summary), *map(escape, steps.words(summary, out)), *last)
+    emit(as_json, asdict(summary), *map(escape, steps.closing_lines(summary, out)), *last)

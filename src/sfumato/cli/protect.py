@@ -16,6 +16,7 @@ from sfumato.errors import SfumatoError
 from sfumato.settings import parse_pairs
 
 if TYPE_CHECKING:
+    from sfumato.attributes import AttributeRequest
     from sfumato.ledger import Spending
 
 app = verbs()
@@ -195,12 +196,20 @@ def protect(
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
                   preview, pairs_to, unit, delta, public_mask, cover, leave_open, start, end,
                   keep_text]  # fmt: skip
-        _attributes(
-            source, target, method, private, useful, donors_are, donors, donors_from, fit_on, state,
-            settings=_settings(parse_pairs(settings or []), epsilon=epsilon), seed=seed, force=force,
-            misplaced=any(each is not None for each in beside) or engine != "local",
-            spend=spend, dry=dry_run, as_json=as_json,
+        if any(each is not None for each in beside) or engine != "local":
+            raise SfumatoError(
+                f"Expected no options for pictures with --method {method}, got some: it releases "
+                "donors' records of a data set."
+            )
+        from sfumato.attributes import AttributeRequest
+
+        asked = AttributeRequest(
+            source=source, target=target, method=method, private=_names(private),
+            useful=_names(useful), donors_are=donors_are, donors=donors, donors_from=donors_from,
+            fit_on=fit_on, state=state, seed=seed, force=force,
+            settings=_settings(parse_pairs(settings or []), epsilon=epsilon),
         )  # fmt: skip
+        _release_records(asked, spend, dry=dry_run, as_json=as_json)
         return
     if private or useful or donors_are or donors or donors_from or fit_on or state:
         raise SfumatoError(
@@ -266,49 +275,13 @@ def protect(
     _finish(report, source, target, as_json)
 
 
-def _attributes(
-    source: Path,
-    target: Path,
-    method: Any,
-    private: list[str] | None,
-    useful: list[str] | None,
-    donors_are: str | None,
-    donors: int | None,
-    donors_from: Path | None,
-    fit_on: Path | None,
-    state: Path | None,
-    *,
-    settings: dict[str, Any],
-    seed: int | None,
-    force: bool,
-    misplaced: bool,
-    spend: Callable[[], Spending | None],
-    dry: bool,
-    as_json: bool,
+def _release_records(
+    request: AttributeRequest, spend: Callable[[], Spending | None], *, dry: bool, as_json: bool
 ) -> None:
-    from sfumato.attributes import AttributeRequest, dry_run, run
+    """The methods that release donors' records of a data set."""
+    from sfumato.attributes import dry_run, run
     from sfumato.privacy import new_run_id
 
-    if misplaced:
-        raise SfumatoError(
-            f"Expected no options for pictures with --method {method}, got some: it releases donors' "
-            "records of a data set."
-        )
-    request = AttributeRequest(
-        source=source,
-        target=target,
-        method=method,
-        private=_names(private),
-        useful=_names(useful),
-        donors_are=donors_are,
-        donors=donors,
-        donors_from=donors_from,
-        fit_on=fit_on,
-        state=state,
-        settings=settings,
-        seed=seed,
-        force=force,
-    )
     if dry:
         report = dry_run(request)
         emit(as_json, report.payload, *map(escape, report.lines))
@@ -318,8 +291,8 @@ def _attributes(
         with progress_bar(hidden=as_json):
             report = run(request, counted, say)
         if reserve is not None:
-            reserve.record([target])
-        _finish(report, source, target, as_json, pictures=False)
+            reserve.record([request.target])
+        _finish(report, request.source, request.target, as_json, pictures=False)
 
 
 def _finish(
@@ -345,8 +318,6 @@ def _finish(
         then = "fix what failed and run it again: what is done is skipped."
     last = ending(done, open_questions, then)
     emit(as_json, payload, *map(escape, notes), *last, ok=not failed)
-    if failed:
-        raise typer.Exit(1)
 
 
 def _names(given: list[str] | None) -> list[str]:

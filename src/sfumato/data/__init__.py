@@ -4,10 +4,9 @@ Every loader has ``problems``: what could not be used, counted by sentence.
 """
 
 from sfumato.data._action_lists import hmdb51, kinetics, ntu_rgbd, toyota_smarthome, ucf101
-from sfumato.data._audio import Spoken, audio_mnist, log_mel, read_wav
+from sfumato.data._audio import audio_mnist, fsdd, read_wav
 from sfumato.data._crops import CropTransform, JointRecords, PersonCrops, mirrored
 from sfumato.data._faces import FacePictures, celeba, utkface
-from sfumato.data._fsdd import fsdd
 from sfumato.data._indoor_datasets import UtdMhad, airtlab, utd_mhad
 from sfumato.data._joints import COCO, LSP, MPII, mirror_order, translate, vocabulary
 from sfumato.data._manifests import ListedFiles, manifest
@@ -23,7 +22,6 @@ from sfumato.data._pose import (
     lsp_visibility,
 )
 from sfumato.data._pose_metrics import (
-    COCO_SIGMAS,
     PoseMeasures,
     oks,
     oks_average_precision,
@@ -41,7 +39,14 @@ from sfumato.data._privacy_attributes import (
 )
 from sfumato.data._problems import Problems
 from sfumato.data._read_ahead import ReadAhead
-from sfumato.data._records import ArrayRecords, Record, Records, RecordsError, Subset
+from sfumato.data._records import (
+    ArrayRecords,
+    AttributeRecords,
+    Record,
+    Records,
+    RecordsError,
+    Subset,
+)
 from sfumato.data._registry import (
     DATASETS,
     DataRequest,
@@ -54,7 +59,7 @@ from sfumato.data._registry import (
     read_registered,
     register_dataset,
 )
-from sfumato.data._sensors import Windows, magnitudes, motion_sense, sisfall, windows_of
+from sfumato.data._sensors import magnitudes, motion_sense, sisfall, windows_of
 from sfumato.data._skeletons import draw_skeletons, limbs
 from sfumato.data._stage import StagedFolder, staged
 from sfumato.data._staged_people import StagedPeople, staged_people
@@ -63,12 +68,12 @@ from sfumato.data._videos import Sampling, VideoItem, VideoRecords, sampled_fram
 
 __all__ = [
     "COCO",
-    "COCO_SIGMAS",
     "DATASETS",
     "LSP",
     "MPII",
     "AnnotatedPerson",
     "ArrayRecords",
+    "AttributeRecords",
     "CropTransform",
     "DataRequest",
     "Dataset",
@@ -86,7 +91,6 @@ __all__ = [
     "Records",
     "RecordsError",
     "Sampling",
-    "Spoken",
     "StagedFolder",
     "StagedPeople",
     "Subset",
@@ -94,7 +98,6 @@ __all__ = [
     "VideoItem",
     "VideoRecords",
     "Vispr",
-    "Windows",
     "WriteFile",
     "airtlab",
     "audio_mnist",
@@ -110,7 +113,6 @@ __all__ = [
     "kinetics",
     "limbs",
     "load_dataset",
-    "log_mel",
     "lsp",
     "lsp_visibility",
     "magnitudes",

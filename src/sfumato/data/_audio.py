@@ -1,7 +1,11 @@
-"""AudioMNIST: spoken digits as log-mel pictures; digit useful; sex, accent, age and speaker private."""
+"""AudioMNIST and FSDD: spoken digits as log-mel pictures (mels, frames, 1) of bytes.
+
+The digit is useful; sex, accent, age and speaker are private.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import warnings
@@ -11,23 +15,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data._problems import Problems, existing_file, existing_folder, some
-from sfumato.data._records import ArrayRecords, RecordsError
+from sfumato.data._problems import Problems, existing_file, existing_folder, require_some
+from sfumato.data._records import AttributeRecords, RecordsError
 from sfumato.errors import reading
 
 _DIGITS = tuple(str(digit) for digit in range(10))
+_FSDD_TEST_TAKES = 5  # its authors test on takes 0 to 4
 MELS, FRAMES, _RATE, _RANGE_DB = 40, 32, 16_000, 80.0
 
 
-class Spoken(ArrayRecords):
-    """Log-mel pictures (mels, frames, 1) of bytes; ``attribute_classes`` names every class."""
-
-    attribute_classes: dict[str, tuple[str, ...]]
-    problems: Problems
-
-
 @reading("AudioMNIST as it is published", RecordsError)
-def audio_mnist(root: str | os.PathLike[str], part: str | None = None) -> Spoken:
+def audio_mnist(root: str | os.PathLike[str], part: str | None = None) -> AttributeRecords:
     """``data/01/0_01_0.wav`` with ``audioMNIST_meta.txt``, or packed ``logmel.npz``.
 
     ``part``: takes 0 to 39 train, 40 to 49 test; None is all. The owner is the speaker. Accents are
@@ -71,7 +69,7 @@ def _recordings(
             problems.add("Expected recordings with sound in them, got empty ones: left out.")
             continue
         rows.append((log_mel(sound, rate), int(digit), int(speaker)))
-    some(rows, "recordings of AudioMNIST", problems)
+    require_some(rows, "recordings of AudioMNIST", problems)
     pictures, digits, people = zip(*rows)
     return np.stack(pictures), np.array(digits), np.array(people)
 
@@ -123,12 +121,12 @@ def _spoken(
     speaker: npt.NDArray[Any],
     facts: dict[str, dict[str, Any]],
     problems: Problems,
-) -> Spoken:
+) -> AttributeRecords:
     ids = np.array([f"{int(number):02d}" for number in speaker])
     known = np.isin(ids, list(facts))
     problems.add("Expected every speaker in the list, got others: left out.", int((~known).sum()))
     pictures, digit, ids = pictures[known], digit[known], ids[known]
-    some(ids.tolist(), "recordings by listed speakers", problems)
+    require_some(ids.tolist(), "recordings by listed speakers", problems)
     described: dict[str, dict[str, Any]] = {
         number: {
             "sex": str(fact["gender"]).lower(),
@@ -147,12 +145,56 @@ def _spoken(
     people = tuple(sorted(set(ids.tolist())))
     attributes["speaker"] = np.searchsorted(people, ids)
     classes["speaker"] = people
-    records = Spoken(
+    return AttributeRecords(
         pictures[..., None],
-        digit.astype(np.int64),
+        "digit",
+        attributes,
+        classes,
         owners=[f"speaker_{number}" for number in ids],
-        attributes=attributes,
-        classes=_DIGITS,
+        problems=problems,
     )
-    records.attribute_classes, records.problems = classes, problems
-    return records
+
+
+@reading("the Free Spoken Digit Dataset as it is published", RecordsError)
+def fsdd(root: str | os.PathLike[str], part: str | None = None) -> AttributeRecords:
+    """``recordings/7_jackson_32.wav``, or samples packed in ``fsdd.npz``.
+
+    ``part``: takes 0 to 4 test, the others train, as its authors say; None is all. The owner is the
+    speaker. Recordings have 8 kHz: the upper bands of their pictures are empty.
+    """
+    if part not in (None, "train", "test"):
+        raise RecordsError(f"Expected part train, test or None, got {part!r}.")
+    folder = existing_folder(root, "the Free Spoken Digit Dataset")
+    problems, rows = Problems(), []
+    packed = folder / "fsdd.npz"
+    if packed.is_file():
+        with np.load(packed, allow_pickle=False) as stored:
+            x, offsets, rate = stored["x"], stored["offsets"], int(stored["rate"])
+            named = list(zip(*(stored[key].tolist() for key in ("digit", "speaker", "take"))))
+        sounds = ((rate, x[start:end]) for start, end in itertools.pairwise(offsets))
+    else:
+        inner = folder / "recordings"
+        paths = sorted((inner if inner.is_dir() else folder).glob("*_*_*.wav"))
+        named = [tuple(path.stem.split("_")) for path in paths]
+        sounds = (read_wav(path) for path in paths)
+    for (digit, speaker, take), (rate, sound) in zip(named, sounds):
+        if part is not None and (int(take) < _FSDD_TEST_TAKES) != (part == "test"):
+            continue
+        if len(sound) == 0:
+            problems.add("Expected recordings with sound in them, got empty ones: left out.")
+            continue
+        rows.append((log_mel(sound, rate), int(digit), str(speaker)))
+    require_some(rows, "recordings of spoken digits", problems)
+    pictures, digits, speakers = zip(*rows)
+    people = tuple(sorted(set(speakers)))
+    return AttributeRecords(
+        np.stack(pictures)[..., None],
+        "digit",
+        {
+            "digit": np.array(digits, dtype=np.int64),
+            "speaker": np.searchsorted(people, speakers),
+        },
+        {"digit": _DIGITS, "speaker": people},
+        owners=[f"speaker_{name}" for name in speakers],
+        problems=problems,
+    )

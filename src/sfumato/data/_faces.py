@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data._problems import Problems, existing_file, existing_folder, some
+from sfumato.data._problems import Problems, existing_file, existing_folder, require_some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.errors import reading
 from sfumato.media import read_image
@@ -44,7 +44,7 @@ class FacePictures(IterableRecords):
         self.problems = problems or Problems()
         self.owners = list(owners) if owners is not None else [()] * len(self.names)
         self.source = folder
-        some(self.names, "pictures", self.problems)
+        require_some(self.names, "pictures", self.problems)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -109,7 +109,7 @@ def celeba(
                 rows.append([int(value == "1") for value in values])
             else:
                 problems.add("Expected every listed face, but some files are not there: left out.")
-    some(names, f"faces in part {part}", problems)
+    require_some(names, f"faces in part {part}", problems)
     columns = np.array(rows, dtype=np.int64)
     attributes = {name: columns[:, i] for i, name in enumerate(header)}
     classes = dict.fromkeys(header, ("no", "yes"))
@@ -154,7 +154,7 @@ def utkface(root: str | os.PathLike[str], label: str = "gender") -> FacePictures
         else:
             names.append(name)
             rows.append([int(value) for value in values])
-    some(names, "faces", problems)
+    require_some(names, "faces", problems)
     columns = np.array(rows, dtype=np.int64)
     attributes = {name: columns[:, i] for i, name in enumerate(("age", "gender", "race"))}
     classes = {"gender": ("male", "female"), "race": UTK_RACES}

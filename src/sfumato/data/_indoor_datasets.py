@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data._problems import Problems, existing_folder, some
+from sfumato.data._problems import Problems, existing_folder, require_some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.data._videos import Sampling, VideoItem, VideoRecords
 from sfumato.errors import reading
@@ -47,7 +47,7 @@ class UtdMhad(IterableRecords):
         self.keys, self.modality, self.problems = tuple(keys), modality, problems
         self.classes = UTD_ACTIONS
         self._load = load
-        some(self.keys, "recordings of UTD-MHAD", problems)
+        require_some(self.keys, "recordings of UTD-MHAD", problems)
 
     @property
     def owners(self) -> list[tuple[str, ...]]:

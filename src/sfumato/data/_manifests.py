@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.data._audio import log_mel, read_wav
-from sfumato.data._problems import Problems, some
+from sfumato.data._problems import Problems, require_some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.data._videos import (
     RELEASE_PARTS,
@@ -77,7 +77,7 @@ class ListedFiles(IterableRecords):
     def __init__(self, items: Sequence[VideoItem], classes: Sequence[str], kind: str) -> None:
         self.items, self.classes, self.problems = tuple(items), tuple(classes), Problems()
         self.kind, self._read = kind, _READERS[kind][1]
-        some(self.items, "files", self.problems)
+        require_some(self.items, "files", self.problems)
 
     @property
     def owners(self) -> list[tuple[str, ...]]:

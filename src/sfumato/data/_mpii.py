@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from sfumato.data._joints import MPII, vocabulary
 from sfumato.data._pose import AnnotatedPerson, PoseRecords, Root, box_of
-from sfumato.data._problems import Problems, existing_file, existing_folder
+from sfumato.data._problems import Problems, existing_file, existing_folder, read_json
 from sfumato.data._records import RecordsError
 from sfumato.errors import reading
 
@@ -123,12 +122,7 @@ def _head_size(corners: Sequence[float]) -> float:
 
 def _listed(listing: Path, heads: Path | None, matrix: Path | None, problems: Problems) -> People:
     """One list entry a person: image, joints, joints_vis, center and scale, counted from 1."""
-    try:
-        entries = json.loads(listing.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise RecordsError(
-            f"Expected JSON in {listing.name}, line {error.lineno} is not."
-        ) from error
+    entries = read_json(listing)
     sizes = _valid_heads(heads, len(entries)) if heads is not None else None
     by_joints = _heads_by_joints(matrix) if sizes is None and matrix is not None else {}
     people: People = {}

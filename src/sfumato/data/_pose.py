@@ -8,7 +8,6 @@ person box, a weaker promise, and the card must say so.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import numpy.typing as npt
 
 from sfumato.data._faces import packed_picture
 from sfumato.data._joints import COCO, LSP, Joints, translate, vocabulary
-from sfumato.data._problems import Problems, existing_file, existing_folder, some
+from sfumato.data._problems import Problems, existing_file, existing_folder, read_json, require_some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.errors import reading
 from sfumato.media import read_image
@@ -61,7 +60,7 @@ class PoseRecords(IterableRecords):
         split = [(path, (one,)) for path, people in pictures for one in people]
         self._pictures = split if per_person else [p for p in pictures if p[1]]
         self.classes: tuple[str, ...] = ()
-        some(self._pictures, "pictures with annotated people", self.problems)
+        require_some(self._pictures, "pictures with annotated people", self.problems)
 
     def __len__(self) -> int:
         return len(self._pictures)
@@ -130,12 +129,7 @@ def _coco_style(
     per_person: bool,
     own_name: str = "",
 ) -> PoseRecords:
-    try:
-        content: dict[str, Any] = json.loads(listing.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise RecordsError(
-            f"Expected JSON in {listing.name}, line {error.lineno} is not."
-        ) from error
+    content: dict[str, Any] = read_json(listing)
     for category in content.get("categories", []):
         named = category.get("keypoints")
         if named and tuple(named[: len(COCO)]) != COCO:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data._problems import Problems, existing_file, existing_folder, some
+from sfumato.data._problems import Problems, existing_file, existing_folder, read_json, require_some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.data._videos import Sampling, VideoItem, VideoRecords
 from sfumato.errors import reading
@@ -60,13 +60,7 @@ def pa_hmdb51(folder: str | os.PathLike[str]) -> PrivacyAnnotations:
     values: dict[str, dict[str, npt.NDArray[np.int64]]] = {}
     actions: dict[str, str] = {}
     for path in sorted(root.glob("*.json")):
-        try:
-            videos = json.loads(path.read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
-            raise RecordsError(
-                f"Expected JSON in {path.name}, line {error.lineno} is not."
-            ) from error
-        for name, spans in videos.items():
+        for name, spans in read_json(path).items():
             length = max((s[1] + 1 for a in PA_ATTRIBUTES for s in spans.get(a, [])), default=0)
             if length == 0:
                 problems.add("Expected spans of frames for every video, got none: left out.")
@@ -75,7 +69,7 @@ def pa_hmdb51(folder: str | os.PathLike[str]) -> PrivacyAnnotations:
                 a: _frames(spans.get(a, []), a, length, problems) for a in PA_ATTRIBUTES
             }
             actions[name] = path.stem
-    some(list(values), "annotated videos", problems)
+    require_some(list(values), "annotated videos", problems)
     return PrivacyAnnotations(values, actions, problems)
 
 
@@ -130,7 +124,7 @@ class Vispr(IterableRecords):
         problems: Problems,
     ) -> None:
         self._rows, self.classes, self.problems = rows, tuple(classes), problems
-        some(rows, "annotated pictures of VISPR", problems)
+        require_some(rows, "annotated pictures of VISPR", problems)
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sfumato.data._records import RecordsError
 
@@ -50,7 +52,15 @@ def existing_file(path: Path, what: str) -> Path:
     return path
 
 
-def some(items: Sequence[object], what: str, problems: Problems) -> None:
+def read_json(path: Path) -> Any:
+    """What a JSON file says, or one sentence with the line that is no JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise RecordsError(f"Expected JSON in {path.name}, line {error.lineno} is not.") from error
+
+
+def require_some(items: Sequence[object], what: str, problems: Problems) -> None:
     """Refuse an empty data set, with what was found wrong."""
     if not items:
         found = f"; {problems}" if len(problems) else ": check which folder was given."

@@ -5,12 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import SfumatoError
+
+if TYPE_CHECKING:
+    from sfumato.data._problems import Problems
 
 
 class RecordsError(SfumatoError):
@@ -99,6 +102,36 @@ class ArrayRecords(IterableRecords):
             owners=() if self.owners is None else self.owners[index],
             attributes={name: value[index] for name, value in self.attributes.items()},
         )
+
+
+class AttributeRecords(ArrayRecords):
+    """Arrays with several attributes, of which ``label`` is predicted; ``problems`` is what was bad."""
+
+    def __init__(
+        self,
+        x: npt.ArrayLike,
+        label: str,
+        attributes: Mapping[str, npt.ArrayLike],
+        attribute_classes: Mapping[str, tuple[str, ...]],
+        *,
+        owners: Sequence[str],
+        problems: Problems,
+    ) -> None:
+        classes = attribute_classes[label]
+        super().__init__(
+            x, attributes[label], owners=owners, attributes=attributes, classes=classes
+        )
+        self.attribute_classes, self.problems = dict(attribute_classes), problems
+
+    def labelled_by(self, label: str | None) -> Self:
+        """The same records with another attribute as their label."""
+        if label is not None:
+            if label not in self.attributes:
+                raise RecordsError(
+                    f"Expected a label out of {', '.join(self.attributes)}, got {label!r}."
+                )
+            self.y, self.classes = self.attributes[label], self.attribute_classes[label]
+        return self
 
 
 class Subset(IterableRecords):

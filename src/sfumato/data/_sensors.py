@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data._problems import Problems, existing_file, existing_folder, some
-from sfumato.data._records import ArrayRecords, RecordsError
+from sfumato.data._problems import Problems, existing_file, existing_folder, require_some
+from sfumato.data._records import AttributeRecords, RecordsError
 from sfumato.errors import reading
 
 Floats = npt.NDArray[np.float32]
@@ -20,13 +20,6 @@ _MOTION_FOLDER = "A_DeviceMotion_data"
 _SISFALL_ACTIVITIES = ("D01", "D02", "D03", "D04", "D05", "D06")
 # Data sheet scales of SisFall's ADXL345 (16 g, 13 bits) and ITG3200 (2000 degrees a second, 16 bits).
 _SISFALL_SCALE = np.array([2 * 16 / 2**13] * 3 + [2 * 2000 / 2**16] * 3, dtype=np.float32)
-
-
-class Windows(ArrayRecords):
-    """Windows (time, channels); ``attribute_classes`` names the classes, ``problems`` what was bad."""
-
-    attribute_classes: dict[str, tuple[str, ...]]
-    problems: Problems
 
 
 def windows_of(signal: Floats, length: int, stride: int) -> Floats:
@@ -52,7 +45,7 @@ def motion_sense(
     length: int = 128,
     stride: int = 10,
     still: bool = False,
-) -> Windows:
+) -> AttributeRecords:
     """``A_DeviceMotion_data/dws_1/sub_1.csv`` and ``data_subjects_info.csv``.
 
     Archives unpacked into a folder of their own name (``A_DeviceMotion_data/A_DeviceMotion_data``) are read too.
@@ -121,7 +114,7 @@ def sisfall(
     length: int = 128,
     stride: int = 64,
     subjects: tuple[str, ...] | None = None,
-) -> Windows:
+) -> AttributeRecords:
     """``SA01/D01_SA01_R01.txt`` at 200 Hz with ``Readme.txt``, or a packed 50 Hz .npz.
 
     Activities D01 to D06 (walking, jogging, stairs; slow and quick), waist accelerometer in g and
@@ -191,21 +184,15 @@ def _windows(
     activities: tuple[str, ...],
     people: tuple[str, ...],
     problems: Problems,
-) -> Windows:
-    some([row for row in rows if len(row[0])], "windows", problems)
+) -> AttributeRecords:
+    require_some([row for row in rows if len(row[0])], "windows", problems)
     counts = [len(row[0]) for row in rows]
     activity, sex, person = (np.repeat([row[i] for row in rows], counts) for i in (1, 2, 3))
-    records = Windows(
+    return AttributeRecords(
         np.concatenate([row[0] for row in rows]),
-        activity,
+        "activity",
+        {"activity": activity, "sex": sex, "person": person},
+        {"activity": activities, "sex": ("female", "male"), "person": people},
         owners=[row[4] for row, count in zip(rows, counts) for _ in range(count)],
-        attributes={"activity": activity, "sex": sex, "person": person},
-        classes=activities,
+        problems=problems,
     )
-    records.attribute_classes = {
-        "activity": activities,
-        "sex": ("female", "male"),
-        "person": people,
-    }
-    records.problems = problems
-    return records

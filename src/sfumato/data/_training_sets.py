@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
 from sfumato.data._action_lists import hmdb51, ntu_rgbd, toyota_smarthome, ucf101
-from sfumato.data._audio import Spoken, audio_mnist
+from sfumato.data._audio import audio_mnist, fsdd
 from sfumato.data._faces import FacePictures, utkface
-from sfumato.data._fsdd import fsdd
 from sfumato.data._indoor_datasets import utd_mhad
 from sfumato.data._manifests import ListedFiles, manifest
 from sfumato.data._mpii import mpii
 from sfumato.data._npz import npz
 from sfumato.data._pose import PoseRecords, coco_keypoints, human_art, lsp
-from sfumato.data._records import ArrayRecords, Records, RecordsError, Subset
+from sfumato.data._records import ArrayRecords, AttributeRecords, Records, RecordsError, Subset
 from sfumato.data._registry import DataRequest
-from sfumato.data._sensors import Windows, sisfall
+from sfumato.data._sensors import sisfall
 from sfumato.data._stage import StagedFolder
 from sfumato.data._staged_people import StagedPeople, staged_people
 from sfumato.data._synthetic import moving_squares
@@ -28,7 +26,6 @@ from sfumato.data._videos import Sampling, VideoRecords, video_folder
 _ACTION_LISTS: dict[str, Callable[..., VideoRecords]] = {
     "ucf101": ucf101, "hmdb51": hmdb51, "ntu-rgbd": ntu_rgbd, "toyota-smarthome": toyota_smarthome,
 }  # fmt: skip
-Labelled = TypeVar("Labelled", Spoken, Windows)
 _AGES = (30, 45, 60)
 _AGE_GROUPS = ("under 30", "30 to 44", "45 to 59", "60 and older")
 _POSES: dict[str, tuple[Callable[..., PoseRecords], str]] = {
@@ -69,10 +66,10 @@ def _file(asked: DataRequest, example: str) -> Path:
     return asked.file
 
 
-def spoken(asked: DataRequest) -> Spoken:
+def spoken(asked: DataRequest) -> AttributeRecords:
     """Log-mel pictures of AudioMNIST or FSDD; the digit is the label, or an attribute of the speaker."""
     load = audio_mnist if asked.kind == "audio-mnist" else fsdd
-    return _labelled(load(asked.folder, asked.split), asked.label)
+    return load(asked.folder, asked.split).labelled_by(asked.label)
 
 
 def motion(asked: DataRequest) -> Records:
@@ -80,7 +77,7 @@ def motion(asked: DataRequest) -> Records:
 
     Nobody published a split: every fourth person is ``test``, the others are ``train``.
     """
-    windows = _labelled(sisfall(asked.folder, magnitude=False, stride=128), asked.label)
+    windows = sisfall(asked.folder, magnitude=False, stride=128).labelled_by(asked.label)
     if asked.split is None:
         return windows
     assert windows.owners is not None
@@ -103,18 +100,6 @@ def faces(asked: DataRequest) -> Records:
     if asked.split is None:
         return pictures
     return _part(asked, pictures, [index % 5 == 0 for index in range(len(pictures))])
-
-
-def _labelled(records: Labelled, label: str | None) -> Labelled:
-    """The same records with an attribute as their label."""
-    if label is not None:
-        if label not in records.attributes:
-            raise RecordsError(
-                f"Expected a label out of {', '.join(records.attributes)}, got {label!r}."
-            )
-        records.y = records.attributes[label]
-        records.classes = records.attribute_classes[label]
-    return records
 
 
 def _part(asked: DataRequest, records: Records, tested: list[bool]) -> Subset:

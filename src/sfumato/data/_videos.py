@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data._problems import Problems, existing_folder, some
+from sfumato.data._problems import Problems, existing_folder, require_some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.errors import reading
 from sfumato.media import VideoReader, open_sequence, open_video, read_frames
@@ -85,7 +85,7 @@ class VideoRecords(IterableRecords):
         self.items, self.classes = tuple(items), tuple(classes)
         self.sampling, self.tolerant = sampling, tolerant
         self.problems = problems or Problems()
-        some(self.items, "videos", self.problems)
+        require_some(self.items, "videos", self.problems)
 
     @property
     def owners(self) -> list[tuple[str, ...]]:
@@ -105,7 +105,7 @@ class VideoRecords(IterableRecords):
         folder, mask_root = existing_folder(root, "videos"), existing_folder(masks, "masks")
         items = []
         for item in self.items:
-            mask = mask_beside(mask_root, item.path.relative_to(folder))
+            mask = find_mask(mask_root, item.path.relative_to(folder))
             if mask is None or mask.resolve() == item.path.resolve():
                 self.problems.add("Expected a mask with every video, got none: left out.")
                 continue
@@ -119,7 +119,7 @@ class VideoRecords(IterableRecords):
                     )
                     continue
             items.append(replace(item, mask=mask, layer=layer))
-        return self._instead(items)
+        return self._with_items(items)
 
     def from_release(
         self, root: str | os.PathLike[str], release: str | os.PathLike[str]
@@ -140,13 +140,13 @@ class VideoRecords(IterableRecords):
                 self.problems.add("Expected a release of every video, got none: left out.")
             else:
                 items.append(replace(item, path=video))
-        released = self._instead(items)
+        released = self._with_items(items)
         masked = any(mask_of.is_file() for mask_of in (
             item.path.with_name(item.path.stem + _EXACT_MASK) for item in released.items
         ))  # fmt: skip
         return released.with_masks(made, made) if masked else released
 
-    def _instead(self, items: Sequence[VideoItem]) -> VideoRecords:
+    def _with_items(self, items: Sequence[VideoItem]) -> VideoRecords:
         return VideoRecords(items, self.classes, sampling=self.sampling, tolerant=self.tolerant,
                             problems=self.problems)  # fmt: skip
 
@@ -234,7 +234,7 @@ def _layer(
     return layer
 
 
-def mask_beside(folder: Path, relative: Path) -> Path | None:
+def find_mask(folder: Path, relative: Path) -> Path | None:
     """The mask of a video: same relative path with another suffix, or a folder of pictures."""
     stem = folder / relative.with_suffix("")
     for suffix in _MASK_SUFFIXES:

@@ -10,12 +10,11 @@ from sfumato.jobs._manifest import name_list, names_of, note_rewritten
 from sfumato.jobs._processes import Processes
 from sfumato.jobs._publish import Start
 from sfumato.jobs._queue import JobQueue, QueuedJob
-from sfumato.jobs._release_folder import CLASSES_NOTE, NAMES_NOTE, Release, level_time, level_times
+from sfumato.jobs._release_folder import NAMES_NOTE, Release, level_time, level_times
 from sfumato.jobs._run import run_job
 from sfumato.jobs._worker import Worker, WorkerEndedError
 
 __all__ = [
-    "CLASSES_NOTE",
     "NAMES_NOTE",
     "Answer",
     "Assistant",

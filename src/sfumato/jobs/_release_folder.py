@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from sfumato.files import write_text
@@ -89,14 +88,9 @@ class Release:
         target.parent.mkdir(parents=True, exist_ok=True)
         return target
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        if raised[0] is not None:
+            self._stack.__exit__(*raised)
             return
         with self._stack:
             missing = [name for name in self._rows if not (self._folder / name).is_file()]

@@ -13,7 +13,7 @@ import secrets
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +91,10 @@ def run_job(
     items, others = collect_items(
         sources, release, keep_names=names == "keep", kinds=kinds or ("video", "image")
     )
-    job = _Job(release, settings, names, suffix, force=force, resume=resume, work=work, guard=guard)
-    job.aside = aside or {}
-    job.engine = engine or Processes(workers)
-    job.needs, job.repeatable = needs, repeatable
+    job = _Job(
+        release, settings, names, suffix, force, resume, work, guard, aside or {},
+        engine or Processes(workers), needs, repeatable,
+    )  # fmt: skip
     job.require_names(items)
     with Manifest(record) as job.manifest:
         job.finish_interrupted()
@@ -120,41 +120,31 @@ class _UnfinishedError(Exception):
     """Leaves the guard open, so that the next run finds it again."""
 
 
+@dataclass
 class _Job:
-    manifest: Manifest
-    staging: Path
+    release: Path
+    settings: dict[str, Any]
+    names: Names
+    suffix: str | Callable[[Path], str] | None
+    force: bool
+    resume: bool
+    work: Work
+    guard: Guard | None
     aside: dict[str, Any]
     engine: Engine
     needs: Needs
     repeatable: bool
-    repeated = 0
+    repeated: int = 0
+    manifest: Manifest = field(init=False)
+    staging: Path = field(init=False)
 
-    def __init__(
-        self,
-        release: Path,
-        settings: dict[str, Any],
-        names: Names,
-        suffix: str | Callable[[Path], str] | None,
-        *,
-        force: bool,
-        resume: bool,
-        work: Work,
-        guard: Guard | None,
-    ) -> None:
-        if guard is not None and force:
+    def __post_init__(self) -> None:
+        if self.guard is not None and self.force:
             raise MediaError(
                 "Expected a folder to be released once under one reservation, got --force: what "
                 "was let go already would be released again uncounted. Choose another output folder."
             )
-        self.release = release
-        self.settings = settings
-        self.names = names
-        self.suffix = suffix
-        self.force = force
-        self.resume = resume
-        self.work = work
-        self.guard = guard
-        self.settings_digest = _settings_digest(settings, work)
+        self.settings_digest = _settings_digest(self.settings, self.work)
 
     def run(
         self,

@@ -191,22 +191,14 @@ class Ledger:
         *,
         dataset: str | None = None,
         output_digest: str | None = None,
+        only_once: bool = False,
     ) -> Reservation:
         """Record that the reserved release was released. Doing it twice records it once.
 
         Call it when the output is complete and durable, before anybody else can see it.
         ``output_digest`` ties the entry to the output (never give a digest of an input).
+        ``only_once`` refuses the second time: for a run that drew its own noise.
         """
-        return self._commit(reservation, dataset, output_digest)
-
-    def _commit(
-        self,
-        reservation: Reservation | str,
-        dataset: str | None = None,
-        output_digest: str | None = None,
-        *,
-        only_once: bool = False,
-    ) -> Reservation:
         if isinstance(reservation, Reservation):
             key, dataset = reservation.key, reservation.dataset
         else:
@@ -270,31 +262,17 @@ class Ledger:
         dataset: str,
         promise: Guarantee | NoGuarantee,
         *,
-        key: str,
-        run: str | None = None,
-        records: str | Collection[str] = ALL,
-        acknowledge_no_guarantee: bool = False,
         draws: bool = True,
-        operator: str | None = None,
-        purpose: str | None = None,
+        **asked: Any,
     ) -> Iterator[Reservation]:
         """Reserve before the block, commit after it; if the block raises, the budget stays spent.
 
-        Of two copies of one run that both draw, the second to end is refused: it is another release.
+        ``asked`` is what :meth:`reserve` takes. Of two copies of one run that both draw, the second to
+        end is refused: it is another release.
         """
-        held = self.reserve(
-            dataset,
-            promise,
-            key=key,
-            run=run,
-            records=records,
-            acknowledge_no_guarantee=acknowledge_no_guarantee,
-            draws=draws,
-            operator=operator,
-            purpose=purpose,
-        )
+        held = self.reserve(dataset, promise, draws=draws, **asked)
         yield held
-        self._commit(held, only_once=draws)
+        self.commit(held, only_once=draws)
 
     def preview(
         self,

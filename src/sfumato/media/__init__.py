@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from sfumato.media._ahead import ahead
 from sfumato.media._clock import USUAL_RATES
-from sfumato.media._codecs import CODECS, Codec, require_video_name, video_suffix
+from sfumato.media._codecs import Codec, require_video_name, video_suffix
 from sfumato.media._container import MAX_PIXELS
 from sfumato.media._errors import MediaError
 from sfumato.media._folders import (
     AUDIO_SUFFIXES,
     LeftOut,
     SequenceReader,
-    SequenceWriter,
     list_media,
     open_sequence,
     read_frames,
@@ -44,7 +43,6 @@ from sfumato.media._writer import VideoWriter
 __all__ = [
     "AUDIO_NOTE",
     "AUDIO_SUFFIXES",
-    "CODECS",
     "IMAGE_SUFFIXES",
     "MAX_PIXELS",
     "USUAL_RATES",
@@ -57,7 +55,6 @@ __all__ = [
     "MediaError",
     "SeekableVideo",
     "SequenceReader",
-    "SequenceWriter",
     "SoundChanges",
     "SoundInfo",
     "SoundReader",

@@ -8,16 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
 
 from sfumato.media._errors import MediaError
-from sfumato.media._images import IMAGE_SUFFIXES, read_image, write_image
+from sfumato.media._images import IMAGE_SUFFIXES, read_image
 from sfumato.media._info import Frame, Image, VideoInfo
 from sfumato.media._reader import Damage, VideoReader, open_video
-from sfumato.media._staging import atomic_folder
 
 VIDEO_SUFFIXES = frozenset(
     {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".wmv"}
@@ -198,41 +196,6 @@ def open_sequence(
 ) -> SequenceReader:
     """Read a folder of pictures, in natural order of their names, as a video of that rate."""
     return SequenceReader(folder, rate, tolerant=tolerant)
-
-
-class SequenceWriter:
-    """Writes numbered PNG files (lossless) to a folder that appears only when all is well."""
-
-    def __init__(
-        self, folder: str | os.PathLike[str], *, suffix: str = ".png", force: bool = False
-    ) -> None:
-        self._suffix = suffix
-        self._folder = atomic_folder(Path(folder), force=force)
-        self.frames_written = 0
-
-    def __enter__(self) -> Self:
-        self._temporary = self._folder.__enter__()
-        return self
-
-    def write(self, image: Image, when: int | Fraction | None = None) -> None:
-        """Append a picture; a folder of pictures stores an order, not times."""
-        write_image(self._temporary / f"{self.frames_written:06d}{self._suffix}", image)
-        self.frames_written += 1
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None and not self.frames_written:
-            kind, error = (
-                MediaError,
-                MediaError("Expected at least one picture, got none: write some."),
-            )
-            self._folder.__exit__(kind, error, trace)
-            raise error
-        self._folder.__exit__(kind, error, trace)
 
 
 def read_frames(

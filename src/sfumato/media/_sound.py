@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 import av
@@ -147,13 +146,8 @@ class SoundTrack:
         self._done = False
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        self._stack.__exit__(*raised)
 
     def copy_until(self, time: Fraction | None) -> None:
         """Copy sound up to ``time`` seconds, or all that is left."""

@@ -10,8 +10,8 @@ from sfumato.privacy._card_files import (
     checked_card,
     read_card,
 )
+from sfumato.privacy._card_page import checklist, officer_view
 from sfumato.privacy._card_text import CardError, control_character
-from sfumato.privacy._card_words import checklist, officer_view
 from sfumato.privacy._discrete import (
     DRAWN_EXACTLY,
     MOST_NOISE_BITS,
@@ -50,7 +50,6 @@ from sfumato.privacy._frame_review import (
     ReviewError,
     check_name,
     content_digest,
-    words_of_reviews,
 )
 from sfumato.privacy._guarantee import (
     SEEDED,
@@ -185,5 +184,4 @@ __all__ = [
     "verify_output",
     "versions_of",
     "without_paths",
-    "words_of_reviews",
 ]

@@ -125,7 +125,7 @@ class Card:
     @cached_property
     def page(self) -> str:
         """The readable page as this version writes it."""
-        from sfumato.privacy._card_words import markdown
+        from sfumato.privacy._card_page import markdown
 
         return markdown(self)
 
@@ -263,11 +263,11 @@ def counted_under(reservation: object) -> dict[str, str]:
 
 def card_path(output: str | os.PathLike[str]) -> Path:
     """Where the card of an output stands."""
-    target = with_a_name(output)
+    target = named_path(output)
     return target.with_name(target.name + SUFFIX)
 
 
-def with_a_name(path: str | os.PathLike[str]) -> Path:
+def named_path(path: str | os.PathLike[str]) -> Path:
     """The same path, spelled so that it ends in a name: ``.`` and ``..`` have none."""
     target = Path(path)
     if target.name in {"", ".."}:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from sfumato.errors import SfumatoError
 from sfumato.files import parse_json, sha256
-from sfumato.privacy._card import SUFFIX, Card, Output, card_path, with_a_name
+from sfumato.privacy._card import SUFFIX, Card, Output, card_path, named_path
 from sfumato.privacy._card_text import CardError
 
 _LARGEST = 1 << 24
@@ -56,7 +56,7 @@ def card_for(path: str | os.PathLike[str]) -> CardFor:
     | a card that names other files only, signed or not | refused |
     | a card file whose output is not here | found; its ``state`` is ``absent`` |
     """
-    asked = with_a_name(path)
+    asked = named_path(path)
     if asked.name.endswith(SUFFIX):
         return _beside(asked.with_name(asked.name.removesuffix(SUFFIX)))
     if card_path(asked).exists():
@@ -86,7 +86,7 @@ def checked_card(path: str | os.PathLike[str]) -> Card:
 
 def read_card(path: str | os.PathLike[str]) -> Card:
     """The card in a card file, or beside an output. It must name that output, be it there or not."""
-    asked = with_a_name(path)
+    asked = named_path(path)
     return _beside(asked.with_name(asked.name.removesuffix(SUFFIX))).card
 
 

@@ -174,7 +174,7 @@ def _percent(share: float) -> str:
     return f"{math.ceil(share * 1000 - 1e-9) / 10:g} %"
 
 
-def words_of_reviews(reviews: Iterable[FrameReview]) -> str:
+def format_reviews(reviews: Iterable[FrameReview]) -> str:
     """What a card says about who looked."""
     said = [str(review) for review in reviews]
     if not said:

@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 
 from sfumato.privacy._card import Card
+from sfumato.privacy._card_page import checklist
 from sfumato.privacy._card_text import CardError
-from sfumato.privacy._card_words import checklist
 from sfumato.privacy._guarantee import Guarantee
 
 

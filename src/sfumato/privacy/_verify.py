@@ -12,7 +12,7 @@ from sfumato.errors import SfumatoError
 from sfumato.privacy._card import SUFFIX, Card, card_path
 from sfumato.privacy._card_files import CardFor, NoCardError, card_for, check_outputs, check_page
 from sfumato.privacy._card_text import CardError
-from sfumato.privacy._frame_review import NOBODY_LOOKED, content_digest, words_of_reviews
+from sfumato.privacy._frame_review import NOBODY_LOOKED, content_digest, format_reviews
 from sfumato.privacy._private_note import says_private
 from sfumato.privacy._signature import check_signature, sign
 
@@ -33,7 +33,7 @@ class Verified:
     @property
     def who_looked(self) -> list[str]:
         """What people saw who looked at the output, or that nobody has; nothing for a model."""
-        return [] if self.card.reviews is None else [words_of_reviews(self.card.reviews)]
+        return [] if self.card.reviews is None else [format_reviews(self.card.reviews)]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -37,36 +37,41 @@ def alarm_threshold(
 
 
 @dataclass(frozen=True)
-class CertifiedAttack:
-    """A certified lower limit of epsilon beside the one it must not exceed.
+class LowerBound:
+    """Epsilon is at least ``epsilon``, unless something of probability 1 - ``confidence`` happened.
 
-    The limit may be smaller than the card's epsilon: a long training is attacked by its first steps.
+    ``beside`` has the limits at other confidences. ``gaussian_fit`` is a diagnostic that assumes
+    Gaussian scores. It certifies nothing.
     """
 
-    target: str
-    method: str
-    at_least: float
-    limit: float
+    epsilon: float
     confidence: float
+    delta: float | None
+    method: str
+    trials: int | None
     beside: tuple[tuple[float, float], ...] = ()
-    trials: int | None = None
-    delta: float | None = None
     gaussian_fit: float | None = None
+
+    def exceeds(self, promised: float) -> bool:
+        """True when the limit lies above ``promised`` at this confidence."""
+        return self.epsilon > promised
 
     @property
     def surest(self) -> float:
-        return alarm_threshold(self.confidence, self.at_least, self.beside)
+        """The limit that an alarm is raised by, at the confidence of alarms."""
+        return alarm_threshold(self.confidence, self.epsilon, self.beside)
 
-    @property
-    def refutes(self) -> bool:
-        return self.surest > self.limit
+    def __str__(self) -> str:
+        more = "".join(f"; {value:.3g} at {100 * level:g} %" for level, value in self.beside)
+        runs = f", {self.trials} runs a side" if self.trials and self.trials > 1 else ""
+        return (
+            f"epsilon is at least {self.epsilon:.3g} with {100 * self.confidence:g} % confidence"
+            f"{more} ({self.method}{runs}, delta {self.delta:g})"
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "target": self.target,
-            "promised": self.limit,
-            "refutes": self.refutes,
-            "epsilon_at_least": _stated(self.at_least),
+            "epsilon_at_least": _stated(self.epsilon),
             "confidence": self.confidence,
             "beside": [{"confidence": c, "epsilon_at_least": _stated(e)} for c, e in self.beside],
             "delta": self.delta,
@@ -74,6 +79,26 @@ class CertifiedAttack:
             "trials": self.trials,
             "gaussian_fit_diagnostic": _stated(self.gaussian_fit),
         }
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A certified lower limit of epsilon beside the one it must not exceed.
+
+    That one may be smaller than the card's epsilon: a long training is attacked by its first steps.
+    """
+
+    target: str
+    promised: float
+    bound: LowerBound
+
+    @property
+    def refutes(self) -> bool:
+        return self.bound.surest > self.promised
+
+    def to_json(self) -> dict[str, Any]:
+        stated = {"target": self.target, "promised": self.promised, "refutes": self.refutes}
+        return stated | self.bound.to_json()
 
 
 @dataclass(frozen=True)
@@ -98,7 +123,7 @@ class VerdictFile:
 
     promise: Mapping[str, Any]
     refuted: bool
-    attacks: tuple[CertifiedAttack, ...]
+    attacks: tuple[Attack, ...]
     curve: tuple[CurvePoint, ...] = ()
     curve_confidence: float | None = None
     checks: tuple[tuple[str, bool, str], ...] = ()
@@ -108,7 +133,7 @@ class VerdictFile:
     def of(
         cls,
         promise: Guarantee | NoGuarantee,
-        attacks: Sequence[CertifiedAttack],
+        attacks: Sequence[Attack],
         curve: Sequence[CurvePoint],
         checks: Sequence[tuple[str, bool, str]],
         not_run: Sequence[str],
@@ -153,9 +178,11 @@ class VerdictFile:
         if not isinstance(promise, Guarantee):
             return "plain", "There is no promise on the card that an audit could refute."
         limit = format_epsilon(promise.epsilon)
-        best = max((attack.at_least for attack in self.attacks), default=None)
+        best = max((attack.bound.epsilon for attack in self.attacks), default=None)
         failed = [name for name, passed, _ in self.checks if not passed]
-        if self.contradicted or any(attack.surest > promise.epsilon for attack in self.attacks):
+        if self.contradicted or any(
+            attack.bound.surest > promise.epsilon for attack in self.attacks
+        ):
             why = f" ({', '.join(failed)})" if failed else ""
             return (
                 "bad",
@@ -196,22 +223,21 @@ def parse_verdict(value: Any) -> VerdictFile:
         ) from None
 
 
-def _attack(value: Mapping[str, Any]) -> CertifiedAttack:
+def _attack(value: Mapping[str, Any]) -> Attack:
     trials = value.get("trials")
-    return CertifiedAttack(
-        target=str(value["target"]),
-        method=str(value["method"]),
-        at_least=_number(value["epsilon_at_least"]),
-        limit=_number(value["promised"]),
+    bound = LowerBound(
+        epsilon=_number(value["epsilon_at_least"]),
         confidence=_number(value["confidence"]),
+        delta=_optional(value.get("delta")),
+        method=str(value["method"]),
+        trials=trials if isinstance(trials, int) else None,
         beside=tuple(
             (_number(each["confidence"]), _number(each["epsilon_at_least"]))
             for each in value.get("beside", ())
         ),
-        trials=trials if isinstance(trials, int) else None,
-        delta=_optional(value.get("delta")),
         gaussian_fit=_optional(value.get("gaussian_fit_diagnostic")),
     )
+    return Attack(str(value["target"]), _number(value["promised"]), bound)
 
 
 def _same_promise(audited: Mapping[str, Any], stated: Mapping[str, Any]) -> bool:

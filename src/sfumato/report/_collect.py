@@ -15,19 +15,28 @@ from sfumato.privacy import (
     Card,
     CardError,
     CardFor,
+    Guarantee,
     NoCardError,
     card_for,
     card_path,
     check_page,
     check_signature,
+    format_epsilon,
     says_private,
 )
 from sfumato.privacy.measures import MeasuresFile, is_measures, parse_measures, read_json
 from sfumato.privacy.verdict import VerdictFile, parse_verdict
 from sfumato.progress import track
 from sfumato.report._learning import HISTORY, Learned, read_learned
-from sfumato.report._pictures import SUFFIXES, Picture, PictureError, read_picture
-from sfumato.report._strips import VIDEOS, Strip, read_strip
+from sfumato.report._pictures import (
+    SUFFIXES,
+    VIDEOS,
+    Picture,
+    PictureError,
+    Strip,
+    read_picture,
+    read_strip,
+)
 
 _SIGNED = "signed by"
 _SQLITE = b"SQLite format 3\0"
@@ -61,6 +70,34 @@ class ReportedRelease:
     def forged(self) -> bool:
         """Whether a signature does not fit the card it stands on."""
         return self.signer is not None and not self.signer.startswith(_SIGNED)
+
+    @property
+    def audit(self) -> tuple[str, str]:
+        """Tone (good, bad, plain) and a sentence about the verdict of an audit."""
+        if self.verdict is None:
+            return "plain", "No verdict of an audit was given."
+        return self.verdict.outcome(self.card)
+
+    @property
+    def status(self) -> tuple[str, str]:
+        """What the release can be relied on for: a tone (good, warn, bad) and a few words."""
+        promise = self.card.promise
+        if self.intact == "changed":
+            return "bad", "Changed since: the promise does not hold for it"
+        if self.forged:
+            return "bad", "The card was changed after it was signed"
+        if self.page_changed:
+            return "bad", "The readable page beside the card was changed"
+        if not isinstance(promise, Guarantee):
+            return "warn", "No guarantee: only measurements"
+        if not promise.is_private:
+            return "bad", "Test run: NOT PRIVATE"
+        if self.audit[0] == "bad":
+            return "bad", "Promise refuted by the audit"
+        stated = f"epsilon {format_epsilon(promise.epsilon)}, {promise.terms}"
+        if self.intact is None:
+            return "warn", f"Promised: {stated}; its file was not here to be compared"
+        return "good", f"Proven: {stated}"
 
 
 @dataclass(frozen=True)

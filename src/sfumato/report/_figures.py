@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -53,6 +53,23 @@ class Figure:
     svg: Markup
     legend: tuple[Legend, ...] = ()
 
+    @classmethod
+    def drawn(
+        cls,
+        draw: Callable[[Canvas], None],
+        key: str,
+        title: str,
+        caption: str,
+        *,
+        size: tuple[float, float],
+        about: str,
+        heading: str | None = None,
+        legend: tuple[Legend, ...] = (),
+    ) -> Figure:
+        """``about`` and ``heading`` (else ``title``) are read aloud in the place of the drawing."""
+        svg = drawing(draw, size=size, key=key, title=heading or title, about=about)
+        return cls(key, title, caption, svg, legend)
+
 
 def allowed_hits(promises: Sequence[tuple[str, Guarantee]]) -> Figure | None:
     """What each promise that stands still allows the best attacker, at two rates of false alarms."""
@@ -75,22 +92,18 @@ def allowed_hits(promises: Sequence[tuple[str, Guarantee]]) -> Figure | None:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:g} %"))
         axes.set_xlabel("how often the best possible attacker may be right, at most")
 
-    title = "What the promise allows at most"
-    about = "; ".join(
-        f"{name}: {format_rate(hits[0])} at 0.1 % false alarms, {format_rate(hits[1])} at 1 %"
-        for name, hits in rows
-    )
-    return Figure(
-        key="allowed",
-        title=title,
-        caption=(
-            "Upper limits that follow from each promise, whatever the attacker knows or computes: how "
-            "often someone who tries to tell whether the unit was in the data (or was exchanged) is "
-            "right, when wrong accusations happen at the given rate. The tick is pure guessing. "
-            "Only for the unit that the promise names."
-        ),
-        svg=drawing(
-            draw, size=(_WIDTH, 0.9 + 0.75 * len(rows)), key="allowed", title=title, about=about
+    return Figure.drawn(
+        draw,
+        "allowed",
+        "What the promise allows at most",
+        "Upper limits that follow from each promise, whatever the attacker knows or computes: how "
+        "often someone who tries to tell whether the unit was in the data (or was exchanged) is "
+        "right, when wrong accusations happen at the given rate. The tick is pure guessing. "
+        "Only for the unit that the promise names.",
+        size=(_WIDTH, 0.9 + 0.75 * len(rows)),
+        about="; ".join(
+            f"{name}: {format_rate(hits[0])} at 0.1 % false alarms, {format_rate(hits[1])} at 1 %"
+            for name, hits in rows
         ),
         legend=(
             Legend("--series-1", "■", "at 0.1 % false alarms"),
@@ -119,33 +132,20 @@ def overview(group: str, measures: Sequence[Measured]) -> Figure | None:
     what = "attack" if group == "privacy" else "use"
     title = "What the attacks got" if group == "privacy" else "What is still useful"
     better = "the better for the people shown" if group == "privacy" else "the more useful"
-    return Figure(
-        key=f"overview-{group}",
-        title=title,
-        caption=(
-            f"Each row is one {what}, placed between the least and the most its measure can be, so that "
-            f"further right is {better}, whichever way its numbers run. Bars are the stated intervals."
-        ),
-        svg=drawing(
-            draw,
-            size=(_WIDTH, 0.7 + 0.46 * len(shown)),
-            key=f"overview-{group}",
-            title=title,
-            about="; ".join(f"{one.title}: {one.value:.3g}" for one in shown),
-        ),
-        legend=(
-            Legend(f"--{group}", "●", "this release"),
-            *(
-                [Legend("--ink", "|", "guessing")]
-                if any(m.chance is not None for m in shown)
-                else []
-            ),
-            *(
-                [Legend("--muted", "○", "without protection")]
-                if any(m.unprotected is not None for m in shown)
-                else []
-            ),
-        ),
+    legend = [Legend(f"--{group}", "●", "this release")]
+    if any(m.chance is not None for m in shown):
+        legend.append(Legend("--ink", "|", "guessing"))
+    if any(m.unprotected is not None for m in shown):
+        legend.append(Legend("--muted", "○", "without protection"))
+    return Figure.drawn(
+        draw,
+        f"overview-{group}",
+        title,
+        f"Each row is one {what}, placed between the least and the most its measure can be, so that "
+        f"further right is {better}, whichever way its numbers run. Bars are the stated intervals.",
+        size=(_WIDTH, 0.7 + 0.46 * len(shown)),
+        about="; ".join(f"{one.title}: {one.value:.3g}" for one in shown),
+        legend=tuple(legend),
     )
 
 
@@ -180,24 +180,17 @@ def curves(measures: Sequence[Measured]) -> Figure | None:
             axes.set_xlabel("epsilon")
             axes.set_title({"privacy": "Attacks", "utility": "Usefulness"}[group])
 
-    title = "Every measure against the epsilon it was taken at"
-    return Figure(
-        key="curves",
-        title=title,
-        caption=(
-            "Smaller epsilon is more noise and more protection. The epsilons are those stated with the "
-            "measurements; what is proven about a release is on its card. Bands are the stated "
-            "intervals, dashed lines are guessing."
-        ),
-        svg=drawing(
-            draw,
-            size=(_WIDTH, 3.3 * math.ceil(len(panels) / 2)),
-            key="curves",
-            title=title,
-            about="; ".join(
-                f"{name}: " + ", ".join(f"{p.value:.3g} at epsilon {p.epsilon:g}" for p in points)
-                for (_, name), points in lines
-            ),
+    return Figure.drawn(
+        draw,
+        "curves",
+        "Every measure against the epsilon it was taken at",
+        "Smaller epsilon is more noise and more protection. The epsilons are those stated with the "
+        "measurements; what is proven about a release is on its card. Bands are the stated "
+        "intervals, dashed lines are guessing.",
+        size=(_WIDTH, 3.3 * math.ceil(len(panels) / 2)),
+        about="; ".join(
+            f"{name}: " + ", ".join(f"{p.value:.3g} at epsilon {p.epsilon:g}" for p in points)
+            for (_, name), points in lines
         ),
         legend=tuple(
             Legend(
@@ -230,16 +223,15 @@ def learning_curve(number: int, learned: Learned) -> Figure | None:
             axes.set_title(f"held-out {learned.measure}")
             axes.set_ylim(0, 1.02)
 
-    key, title = f"learning-{number}", f"How {learned.name} learned"
     ends = [f"{name} {values[-1]:.3g}" for name, values in learned.scores.items() if values[-1]]
-    return Figure(
-        key=key,
-        title=title,
-        caption="As the training stated it in history.json, which no card covers. What is proven "
+    return Figure.drawn(
+        draw,
+        f"learning-{number}",
+        f"How {learned.name} learned",
+        "As the training stated it in history.json, which no card covers. What is proven "
         "about the model stands on its card.",
-        svg=drawing(
-            draw, size=(_WIDTH, 2.9), key=key, title=title, about="; ".join(ends) or "epsilon alone"
-        ),
+        size=(_WIDTH, 2.9),
+        about="; ".join(ends) or "epsilon alone",
         legend=tuple(
             Legend(f"--series-{place + 1}", SIGNS[place], name)
             for place, name in enumerate(learned.scores)
@@ -272,18 +264,14 @@ def class_bars(number: int, one: Measured) -> Figure:
         axes.set_xlim(least, most + 0.09 * (most - least))
         axes.set_xlabel(wrapped(f"{one.name}, {_WAYS[bool(one.higher_is_better)]}", 70))
 
-    key = f"classes-{number}"
-    return Figure(
-        key=key,
-        title=one.title,
-        caption=_about(one) + (" The dashed line is guessing." if one.chance is not None else ""),
-        svg=drawing(
-            draw,
-            size=(_WIDTH, 0.8 + 0.34 * len(classes)),
-            key=key,
-            title=f"{one.title}, by class",
-            about="; ".join(f"{label}: {value:.3g}" for label, value in classes.items()),
-        ),
+    return Figure.drawn(
+        draw,
+        f"classes-{number}",
+        one.title,
+        _about(one) + (" The dashed line is guessing." if one.chance is not None else ""),
+        size=(_WIDTH, 0.8 + 0.34 * len(classes)),
+        heading=f"{one.title}, by class",
+        about="; ".join(f"{label}: {value:.3g}" for label, value in classes.items()),
     )
 
 
@@ -317,22 +305,18 @@ def confusion(number: int, one: Measured) -> Figure:
         axes.set_xlabel("answered")
         axes.set_ylabel("true")
 
-    key = f"confusion-{number}"
     cases = sum(map(sum, one.matrix))
-    return Figure(
-        key=key,
-        title=one.title,
-        caption=f"{_about(one)} Shares of each true class in percent; {cases:g} cases in all.",
-        svg=drawing(
-            draw,
-            size=(side, side * 0.86),
-            key=key,
-            title=f"{one.title}, confusion matrix",
-            about="; ".join(
-                f"{label}: {100 * shares[i][i]:.0f} % right"
-                for i, label in enumerate(labels)
-                if sum(one.matrix[i])
-            ),
+    return Figure.drawn(
+        draw,
+        f"confusion-{number}",
+        one.title,
+        f"{_about(one)} Shares of each true class in percent; {cases:g} cases in all.",
+        size=(side, side * 0.86),
+        heading=f"{one.title}, confusion matrix",
+        about="; ".join(
+            f"{label}: {100 * shares[i][i]:.0f} % right"
+            for i, label in enumerate(labels)
+            if sum(one.matrix[i])
         ),
     )
 

@@ -14,7 +14,6 @@ from sfumato import __version__
 from sfumato.ledger import epsilon_in_words
 from sfumato.privacy import Guarantee, checklist, without_paths
 from sfumato.report._questions import three_questions
-from sfumato.report._standing import audit_outcome, standing
 from sfumato.report._summary import promised, summary_of
 from sfumato.report._templates import environment
 
@@ -124,7 +123,7 @@ def _risks(report: Report) -> ImpactPart:
 
 def _measures(report: Report) -> ImpactPart:
     promises = [promised(group)[1] for group in report.groups]
-    audits = [f"{group.name}: {audit_outcome(group.first)[1]}" for group in report.groups]
+    audits = [f"{group.name}: {group.first.audit[1]}" for group in report.groups]
     trust = dict.fromkeys(
         checklist(group.card)["Setting (who is trusted)"] for group in report.groups
     )
@@ -145,7 +144,7 @@ def _residual(report: Report) -> ImpactPart:
     lines: list[str] = []
     for group in report.groups:
         promise = group.card.promise
-        if isinstance(promise, Guarantee) and standing(group.first)[0] == "good":
+        if isinstance(promise, Guarantee) and group.first.status[0] == "good":
             lines.append(f"{group.name}: what goes beyond the stated epsilon, and beyond its unit.")
         else:
             lines.append(f"{group.name}: everything; nothing that can be relied on is proven.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -20,7 +20,6 @@ from sfumato.ledger import HistoryRow
 from sfumato.privacy import (
     Card,
     Guarantee,
-    NoGuarantee,
     Output,
     checklist,
 )
@@ -29,7 +28,6 @@ from sfumato.report._collect import Collected, ReportedRelease, ReportError, col
 from sfumato.report._impact import impact_as_html, impact_as_markdown
 from sfumato.report._learning import Learned
 from sfumato.report._questions import three_questions
-from sfumato.report._standing import audit_outcome, audit_tone, standing
 from sfumato.report._summary import PARTS, summary_of
 from sfumato.report._templates import environment
 
@@ -87,8 +85,8 @@ class Report:
             body["settings"] = {k: v for k, v in body["settings"].items() if k != "ledger_key"}
             state = [
                 body,
-                standing(release),
-                audit_outcome(release),
+                release.status,
+                release.audit,
                 release.intact,
                 release.signer,
             ]
@@ -111,7 +109,7 @@ class Report:
                         (each.name, each.card.promise)
                         for each in self.groups
                         if isinstance(each.card.promise, Guarantee)
-                        and standing(each.first)[0] == "good"
+                        and each.first.status[0] == "good"
                     ]
                 )
             ],
@@ -135,10 +133,10 @@ class Report:
         releases = self.found.releases
         return {
             "releases": len(releases),
-            "proven": sum(standing(each)[0] == "good" for each in releases),
+            "proven": sum(each.status[0] == "good" for each in releases),
             "changed": sum(each.intact == "changed" for each in releases),
             "forged": sum(each.forged for each in releases),
-            "refuted": sum(audit_tone(each) == "bad" for each in releases),
+            "refuted": sum(each.audit[0] == "bad" for each in releases),
             "measures": len(self.measures),
             "leaking": sum(one.leaks for one in self.measures),
             "unjudged": sum(
@@ -204,8 +202,6 @@ def render(report: Report) -> str:
         .render(
             report=report,
             version=__version__,
-            standing=standing,
-            audit=audit_outcome,
             risks=three_questions,
             summary=summary_of(report),
             checklist=checklist,
@@ -224,57 +220,41 @@ def history_page(rows: Sequence[HistoryRow]) -> str:
 
 
 def _in_short(report: Report) -> list[tuple[str, str]]:
-    """The first things to know: a tone and a sentence each."""
-    lines = []
-    releases = report.found.releases
-    tones = [standing(each)[0] for each in releases]
-    none = sum(isinstance(each.card.promise, NoGuarantee) for each in releases)
-    if tones.count("bad"):
-        lines.append(
-            ("bad", f"{tones.count('bad')} of {len(releases)} releases cannot be relied on.")
-        )
-    if tones.count("good"):
-        lines.append(
-            ("good", f"{tones.count('good')} of {len(releases)} releases have a proven guarantee.")
-        )
-    unseen = sum(
-        isinstance(each.card.promise, Guarantee) and tone == "warn"
+    """The first things to know: a tone and a sentence each, where there is anything to count."""
+    found, releases = report.found, report.found.releases
+    tones = [each.status[0] for each in releases]
+    proven = [
+        (each.card.promise, tone)
         for each, tone in zip(releases, tones, strict=True)
-    )
-    if unseen:
-        lines.append(
-            (
-                "warn",
-                f"{unseen} of {len(releases)} promises are about files that were not compared.",
-            )
-        )
-    parts = sum(
-        isinstance(each.card.promise, Guarantee) and each.card.promise.unit.kind in PARTS
-        for each, tone in zip(releases, tones, strict=True)
-        if tone == "good"
-    )
-    if parts:
-        lines.append(
-            ("warn", f"{parts} of these protect a part of a recording only, not the person shown.")
-        )
-    if none:
-        lines.append(("warn", f"{none} of {len(releases)} releases have no guarantee at all."))
-    lines += _attacks_in_short(report.measures)
-    pictures = report.found.pictures
-    if any(each.original for each in pictures):
-        lines.append(("bad", "This page shows original pictures: keep it like the recordings."))
-    stray = sum(not (each.vouched or each.original) for each in pictures)
-    if stray:
-        lines.append(
-            (
-                "bad",
-                f"Pictures on this page that no card vouches for: {stray}. They may show anybody.",
-            )
-        )
-    return lines + _files_without_card(report.found)
+        if isinstance(each.card.promise, Guarantee)
+    ]
+    bad, good, total = tones.count("bad"), tones.count("good"), len(releases)
+    unseen = sum(tone == "warn" for _, tone in proven)
+    parts = sum(tone == "good" and promise.unit.kind in PARTS for promise, tone in proven)
+    stray = sum(not (each.vouched or each.original) for each in found.pictures)
+    rows = [
+        (bad, "bad", f"{bad} of {total} releases cannot be relied on."),
+        (good, "good", f"{good} of {total} releases have a proven guarantee."),
+        (unseen, "warn", f"{unseen} of {total} promises are about files that were not compared."),
+        (parts, "warn", f"{parts} of these protect a part of a recording only, not the person shown."),
+        (total - len(proven), "warn",
+         f"{total - len(proven)} of {total} releases have no guarantee at all."),
+        *_attacks_in_short(report.measures),
+        (any(each.original for each in found.pictures), "bad",
+         "This page shows original pictures: keep it like the recordings."),
+        (stray, "bad",
+         f"Pictures on this page that no card vouches for: {stray}. They may show anybody."),
+        (found.private, "bad",
+         f"Private previews or exports among these files: {found.private}. They show or describe "
+         "the people unprotected: move them away before anything is shared."),
+        (found.without_card, "bad",
+         "Recordings, models or archives without a card among these files: "
+         f"{found.without_card}. Nothing is known about them."),
+    ]  # fmt: skip
+    return [(tone, sentence) for count, tone, sentence in rows if count]
 
 
-def _attacks_in_short(measures: list[Measured]) -> list[tuple[str, str]]:
+def _attacks_in_short(measures: list[Measured]) -> list[tuple[int, str, str]]:
     """ "None" is said only when every attack could be judged."""
     attacks = [one for one in measures if one.group == "privacy" and one.value is not None]
     named = {(one.name, one.release) for one in attacks}
@@ -286,41 +266,13 @@ def _attacks_in_short(measures: list[Measured]) -> list[tuple[str, str]]:
     ]
     leaking, total = sum(one.leaks for one in attacks), len(attacks)
     unjudged = total - sum(one.judged for one in attacks)
-    lines = []
-    if leaking:
-        lines.append(("bad", f"{leaking} of {total} measured attacks did better than guessing."))
-    if unjudged:
-        lines.append(
-            (
-                "warn",
-                f"{unjudged} of {total} measured attacks could not be judged: see their reading.",
-            )
-        )
-    if attacks and not leaking and not unjudged:
-        lines.append(("plain", f"None of {total} measured attacks was shown to beat guessing."))
-    return lines
-
-
-def _files_without_card(found: Collected) -> list[tuple[str, str]]:
-    """What lies in the named folders and must not go to anybody unseen."""
-    lines = []
-    if found.private:
-        lines.append(
-            (
-                "bad",
-                f"Private previews or exports among these files: {found.private}. They show or describe "
-                "the people unprotected: move them away before anything is shared.",
-            )
-        )
-    if found.without_card:
-        lines.append(
-            (
-                "bad",
-                "Recordings, models or archives without a card among these files: "
-                f"{found.without_card}. Nothing is known about them.",
-            )
-        )
-    return lines
+    harmless = 0 if leaking or unjudged else total
+    return [
+        (leaking, "bad", f"{leaking} of {total} measured attacks did better than guessing."),
+        (unjudged, "warn",
+         f"{unjudged} of {total} measured attacks could not be judged: see their reading."),
+        (harmless, "plain", f"None of {total} measured attacks was shown to beat guessing."),
+    ]  # fmt: skip
 
 
 def _fields(group: CardGroup) -> dict[str, Any]:
@@ -339,61 +291,46 @@ def _fields(group: CardGroup) -> dict[str, Any]:
 def _gaps(report: Report) -> list[str]:
     """What nobody should read into this report."""
     found = report.found
+    not_so: dict[str, Callable[[ReportedRelease], bool]] = {
+        "Promises that no audit tried to refute": lambda each: (
+            each.verdict is None and isinstance(each.card.promise, Guarantee)
+        ),
+        "Not at hand, so not compared with the card": lambda each: each.intact is None,
+        "Cards of an older version, which do not cover their readable page": lambda each: (
+            each.card.readable is None
+        ),
+        "Stored words that this version would not derive from the promise; derived ones are shown": (
+            lambda each: not each.card.says_what_it_stored
+        ),
+        "Cards without a signature, so that nobody knows who wrote them": lambda each: (
+            each.card.signature is None
+        ),
+    }
     gaps = [
         f"{sentence}: {', '.join(names)}."
-        for sentence, names in (
-            (
-                "Promises that no audit tried to refute",
-                [
-                    each.name
-                    for each in found.releases
-                    if each.verdict is None and isinstance(each.card.promise, Guarantee)
-                ],
-            ),
-            (
-                "Not at hand, so not compared with the card",
-                [each.name for each in found.releases if each.intact is None],
-            ),
-            (
-                "Cards of an older version, which do not cover their readable page",
-                [each.name for each in found.releases if each.card.readable is None],
-            ),
-            (
-                "Stored words that this version would not derive from the promise; derived ones are shown",
-                [each.name for each in found.releases if not each.card.says_what_it_stored],
-            ),
-            (
-                "Cards without a signature, so that nobody knows who wrote them",
-                [each.name for each in found.releases if each.card.signature is None],
-            ),
-        )
-        if names
+        for sentence, is_so in not_so.items()
+        if (names := [each.name for each in found.releases if is_so(each)])
     ]
     for each in found.releases:
         if each.verdict is not None:
             gaps += [f"The audit of {each.name} left out {what}." for what in each.verdict.not_run]
-    if not any(one.group == "privacy" for one in report.measures):
-        gaps.append("No attack on the content was measured.")
     unsure = sum(one.value is not None and one.low is None for one in report.measures)
-    if unsure:
-        gaps.append(f"{unsure} of the measured values came without an interval.")
-    if found.left_out:
-        gaps.append(
-            f"{found.left_out} files in the named folders are not shown: pictures that no card vouches "
-            "for, or JSON of another kind."
-        )
-    gaps.append(
-        "An attack that failed proves nothing: a better one may succeed. Only a proven guarantee "
-        "limits all attacks, and only for the unit it names."
-    )
-    if found.unshown:
-        gaps.append(f"{found.unshown} released videos could not be decoded, so they are not shown.")
-    if not found.statements:
-        gaps.append(
-            "Releases of the same people add up: the ledger counts them, and none was given here "
-            "(sfumato report FOLDER LEDGER.db)."
-        )
-    return gaps
+    more = [
+        (not any(one.group == "privacy" for one in report.measures),
+         "No attack on the content was measured."),
+        (unsure, f"{unsure} of the measured values came without an interval."),
+        (found.left_out,
+         f"{found.left_out} files in the named folders are not shown: pictures that no card vouches "
+         "for, or JSON of another kind."),
+        (True, "An attack that failed proves nothing: a better one may succeed. Only a proven guarantee "
+         "limits all attacks, and only for the unit it names."),
+        (found.unshown,
+         f"{found.unshown} released videos could not be decoded, so they are not shown."),
+        (not found.statements,
+         "Releases of the same people add up: the ledger counts them, and none was given here "
+         "(sfumato report FOLDER LEDGER.db)."),
+    ]  # fmt: skip
+    return gaps + [sentence for wanted, sentence in more if wanted]
 
 
 def _commands(report: Report) -> list[str]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from sfumato.ledger import Statement
 from sfumato.privacy import Guarantee, NoGuarantee, UnitKind, format_epsilon, format_factor
 from sfumato.privacy.measures import Measured
-from sfumato.report._standing import standing
 
 if TYPE_CHECKING:
     from sfumato.report._page import CardGroup, Report
@@ -59,7 +58,7 @@ def _released(report: Report) -> list[Toned]:
 
 def promised(group: CardGroup) -> Toned:
     """What one promise means for whom, in a sentence."""
-    tone, words = standing(group.first)
+    tone, words = group.first.status
     promise = group.card.promise
     if tone == "bad":
         return tone, f"{group.name}: nothing that can be relied on. {words}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
 from typing import Any
 
 import cv2
@@ -22,7 +23,6 @@ from sfumato.studio._security import TooLargeError
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _ID = re.compile(r"[0-9a-f]{24}")
 _QUALITY = 85
-Work = Callable[..., Any]
 
 
 class WrongRequestError(SfumatoError):
@@ -50,14 +50,20 @@ def error_answer(error: Exception, tidied: Callable[[str], str] = str) -> Respon
     return JSONResponse({"error": tidied(said)}, status)
 
 
-def answered(
-    work: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint whose errors become sentences."""
+def answered(work: Callable[[Request], Any]) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint whose errors become sentences; what is no response yet is answered as JSON.
+
+    Plain functions run in a thread, while the server goes on answering; the body is read for them.
+    """
 
     async def endpoint(request: Request) -> Response:
         try:
-            return await work(request)
+            if iscoroutinefunction(work):
+                answer = await work(request)
+            else:
+                request.state.body = await request.body()
+                answer = await run_in_threadpool(work, request)
+            return answer if isinstance(answer, Response) else JSONResponse(answer)
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:  # noqa: BLE001 - the browser gets a sentence, never a traceback
@@ -66,18 +72,13 @@ def answered(
     return endpoint
 
 
-async def in_thread(work: Work, *arguments: Any, **more: Any) -> Any:
-    """Blocking work, while the server goes on answering."""
-    return await run_in_threadpool(work, *arguments, **more)
-
-
-async def body_of(request: Request, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
+def body_of(request: Request, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
     """The JSON object of a request with exactly these members, of these types."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise WrongRequestError("Expected application/json, got another type of body.")
     try:
-        given = parse_json((await request.body()).decode("utf-8") or "{}")
+        given = parse_json(request.state.body.decode("utf-8") or "{}")
     except ValueError:
         raise WrongRequestError("Expected JSON, got something else.") from None
     if not isinstance(given, dict):

@@ -73,5 +73,5 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     app.state.studio.close()
 
 
-async def _index(request: Request) -> Response:
+def _index(request: Request) -> Response:
     return FileResponse(STATIC / "index.html")

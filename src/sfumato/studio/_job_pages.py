@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from sfumato.jobs import QueuedJob
-from sfumato.studio._answers import answered, id_in, in_thread
+from sfumato.studio._answers import answered, id_in
 from sfumato.studio._library import NotThereError
 from sfumato.studio._studio import Studio, studio_of
 
@@ -24,8 +25,8 @@ def routes() -> list[Route]:
     return [
         Route("/api/jobs", answered(jobs)),
         Route("/api/jobs/events", answered(events)),
-        Route("/api/jobs/{id}/cancel", answered(cancel), methods=["POST"]),
-        Route("/api/jobs/{id}/resume", answered(resume), methods=["POST"]),
+        Route("/api/jobs/{id}/cancel", answered(partial(change, what="cancel")), methods=["POST"]),
+        Route("/api/jobs/{id}/resume", answered(partial(change, what="resume")), methods=["POST"]),
     ]
 
 
@@ -57,24 +58,16 @@ def _job(studio: Studio, id: str) -> QueuedJob:
     return found
 
 
-async def jobs(request: Request) -> Response:
+def jobs(request: Request) -> list[dict[str, Any]]:
     studio = studio_of(request)
-    return JSONResponse([shown(studio, job) for job in studio.queue.all()])
+    return [shown(studio, job) for job in studio.queue.all()]
 
 
-async def cancel(request: Request) -> Response:
-    return await _told(request, "cancel")
-
-
-async def resume(request: Request) -> Response:
-    return await _told(request, "resume")
-
-
-async def _told(request: Request, what: str) -> Response:
+def change(request: Request, *, what: str) -> dict[str, Any]:
     studio, id = studio_of(request), id_in(request)
     _job(studio, id)
-    await in_thread(getattr(studio.queue, what), id)
-    return JSONResponse({"job": shown(studio, _job(studio, id))})
+    getattr(studio.queue, what)(id)
+    return {"job": shown(studio, _job(studio, id))}
 
 
 async def events(request: Request) -> Response:

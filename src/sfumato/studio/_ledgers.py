@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from sfumato.errors import SfumatoError
-from sfumato.studio._answers import answered, in_thread
-from sfumato.studio._library import Library
+from sfumato.studio._answers import answered
 from sfumato.studio._studio import studio_of
 
 
@@ -18,15 +16,11 @@ def routes() -> list[Route]:
     return [Route("/api/ledger", answered(ledger))]
 
 
-async def ledger(request: Request) -> Response:
-    return JSONResponse(await in_thread(_statements, studio_of(request).library))
-
-
-def _statements(library: Library) -> list[dict[str, Any]]:
+def ledger(request: Request) -> list[dict[str, Any]]:
     from sfumato.ledger import Ledger
 
     found = []
-    for id, place in library.ledgers():
+    for id, place in studio_of(request).library.ledgers():
         try:
             book = Ledger.open(place)
             statements = book.list()

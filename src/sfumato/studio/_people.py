@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from sfumato import people as finding
@@ -18,13 +19,12 @@ from sfumato.studio._answers import (
     answered,
     body_of,
     id_in,
-    in_thread,
     members,
     query_number,
 )
 from sfumato.studio._job_pages import shown
 from sfumato.studio._library import LibraryEntry
-from sfumato.studio._people_room import people_path
+from sfumato.studio._people_store import people_path
 from sfumato.studio._studio import Studio, studio_of
 
 _MOST_FRAMES = 2000
@@ -49,25 +49,25 @@ def routes() -> list[Route]:
         Route(f"{at}/people", answered(summary)),
         Route(f"{at}/people/boxes", answered(boxes)),
         Route(f"{at}/edits", answered(edit), methods=["POST"]),
-        Route(f"{at}/undo", answered(undo), methods=["POST"]),
-        Route(f"{at}/redo", answered(redo), methods=["POST"]),
+        Route(f"{at}/undo", answered(partial(step_back_or_forth, which="undo")), methods=["POST"]),
+        Route(f"{at}/redo", answered(partial(step_back_or_forth, which="redo")), methods=["POST"]),
         Route(f"{at}/coco", answered(coco), methods=["GET"]),
         Route(f"{at}/coco", answered(import_coco), methods=["POST"]),
     ]
 
 
-async def _entry(request: Request) -> LibraryEntry:
-    entry: LibraryEntry = await in_thread(studio_of(request).library.recording, id_in(request))
-    return entry
+def _asked_about(request: Request) -> tuple[Studio, LibraryEntry]:
+    studio = studio_of(request)
+    return studio, studio.library.recording(id_in(request))
 
 
-async def find(request: Request) -> Response:
-    studio, entry = studio_of(request), await _entry(request)
-    asked = await body_of(request, settings=(dict, _NONE), again=(bool, _NONE))
+def find(request: Request) -> dict[str, Any]:
+    studio, entry = _asked_about(request)
+    asked = body_of(request, settings=(dict, _NONE), again=(bool, _NONE))
     settings = members(
         asked["settings"] or {}, detector=(str, _NONE), every=(int, _NONE), onMiss=(str, _NONE)
     )
-    if not asked["again"] and await in_thread(studio.people.has_edits, entry):
+    if not asked["again"] and studio.people.has_edits(entry):
         raise SfumatoError(
             "Expected a recording without corrections, got one with some: a new search would lose them."
         )
@@ -80,38 +80,31 @@ async def find(request: Request) -> Response:
     }
     checked = {name: value for name, value in given.items() if value is not None}
     job = studio.begin("find", f"Find people in {_last(entry)}", name=entry.name, settings=checked)
-    return JSONResponse({"job": shown(studio, job)})
+    return {"job": shown(studio, job)}
 
 
 def _last(entry: LibraryEntry) -> str:
     return entry.name.rpartition("/")[2]
 
 
-async def summary(request: Request) -> Response:
-    studio, entry = studio_of(request), await _entry(request)
-    return JSONResponse(await in_thread(_summary, studio, entry))
+def summary(request: Request) -> dict[str, Any]:
+    return _summary(*_asked_about(request))
 
 
 def _summary(studio: Studio, entry: LibraryEntry) -> dict[str, Any]:
     return studio.people.summary(entry, studio.rate(entry))
 
 
-async def boxes(request: Request) -> Response:
-    studio, entry = studio_of(request), await _entry(request)
+def boxes(request: Request) -> dict[str, Any]:
+    studio, entry = _asked_about(request)
     first = query_number(request, "from")
     last = query_number(request, "to", least=first, most=first + _MOST_FRAMES)
-    return JSONResponse(await in_thread(studio.people.boxes, entry, first, last))
+    return studio.people.boxes(entry, first, last)
 
 
-async def edit(request: Request) -> Response:
-    studio, entry = studio_of(request), await _entry(request)
-    asked = await _edit_asked(request)
-    return JSONResponse(await in_thread(_edit, studio, entry, asked))
-
-
-async def _edit_asked(request: Request) -> dict[str, Any]:
+def _edit_asked(request: Request) -> dict[str, Any]:
     every = {name: object for kinds in _EDITS.values() for name in kinds}
-    given = await body_of(request, do=str, revision=(int, _NONE), **every)
+    given = body_of(request, do=str, revision=(int, _NONE), **every)
     given = {name: value for name, value in given.items() if value is not None or name == "track"}
     kinds = _EDITS.get(given["do"])
     if kinds is None:
@@ -131,7 +124,9 @@ async def _edit_asked(request: Request) -> dict[str, Any]:
     return asked
 
 
-def _edit(studio: Studio, entry: LibraryEntry, asked: dict[str, Any]) -> dict[str, Any]:
+def edit(request: Request) -> dict[str, Any]:
+    studio, entry = _asked_about(request)
+    asked = _edit_asked(request)
     if asked["do"] in ("click", "follow"):
         frames = studio.people.found(entry).frames
         if not 0 <= asked["frame"] < frames:
@@ -143,34 +138,22 @@ def _edit(studio: Studio, entry: LibraryEntry, asked: dict[str, Any]) -> dict[st
     return {"track": track, **_summary(studio, entry)}
 
 
-async def undo(request: Request) -> Response:
-    return await _back_or_forth(request, "undo")
+def step_back_or_forth(request: Request, *, which: str) -> dict[str, Any]:
+    studio, entry = _asked_about(request)
+    asked = body_of(request, revision=(int, _NONE))
+    getattr(studio.people.found(entry), which)(revision=asked["revision"])
+    studio.people.sidecars_later(entry)
+    return _summary(studio, entry)
 
 
-async def redo(request: Request) -> Response:
-    return await _back_or_forth(request, "redo")
-
-
-async def _back_or_forth(request: Request, which: str) -> Response:
-    studio, entry = studio_of(request), await _entry(request)
-    asked = await body_of(request, revision=(int, _NONE))
-
-    def work() -> dict[str, Any]:
-        getattr(studio.people.found(entry), which)(revision=asked["revision"])
-        studio.people.sidecars_later(entry)
-        return _summary(studio, entry)
-
-    return JSONResponse(await in_thread(work))
-
-
-async def coco(request: Request) -> Response:
-    studio, entry = studio_of(request), await _entry(request)
+def coco(request: Request) -> Response:
+    studio, entry = _asked_about(request)
     category = request.query_params.get("category", "person")
     if category not in protect.CATEGORIES:
         raise WrongRequestError(f"Expected a category out of {', '.join(protect.CATEGORIES)}.")
     if studio.library.read_only:
         raise SfumatoError("Expected a studio that may write, got one that only reads.")
-    places = await in_thread(studio.people.sidecars, entry)
+    places = studio.people.sidecars(entry)
     return FileResponse(
         places[category],
         media_type="application/json",
@@ -178,19 +161,15 @@ async def coco(request: Request) -> Response:
     )
 
 
-async def import_coco(request: Request) -> Response:
-    studio, entry = studio_of(request), await _entry(request)
-    body = await request.body()
-
-    def work() -> dict[str, Any]:
-        try:
-            parse_json(body.decode("utf-8"))
-        except ValueError:
-            raise WrongRequestError("Expected JSON, got something else.") from None
-        _replace_people(studio, entry, body)
-        return _summary(studio, entry)
-
-    return JSONResponse(await in_thread(work))
+def import_coco(request: Request) -> dict[str, Any]:
+    studio, entry = _asked_about(request)
+    body = request.state.body
+    try:
+        parse_json(body.decode("utf-8"))
+    except ValueError:
+        raise WrongRequestError("Expected JSON, got something else.") from None
+    _replace_people(studio, entry, body)
+    return _summary(studio, entry)
 
 
 def _replace_people(studio: Studio, entry: LibraryEntry, body: bytes) -> None:

@@ -6,7 +6,7 @@ import secrets
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from sfumato.errors import SfumatoError
@@ -16,7 +16,6 @@ from sfumato.studio._answers import (
     body_of,
     checked_id,
     id_in,
-    in_thread,
     jpeg,
     members,
     number_in,
@@ -50,9 +49,8 @@ def routes() -> list[Route]:
     ]
 
 
-async def methods(request: Request) -> Response:
-    studio = studio_of(request)
-    return JSONResponse(await in_thread(lambda: studio.methods))
+def methods(request: Request) -> list[dict[str, Any]]:
+    return studio_of(request).methods
 
 
 def _chosen(
@@ -83,10 +81,8 @@ def _chosen(
     return found, None
 
 
-async def promise(request: Request) -> Response:
-    studio = studio_of(request)
-    asked = await body_of(request, **_CHOICE, measure=(bool, _NONE))
-    return JSONResponse(await in_thread(_promise, studio, asked))
+def promise(request: Request) -> dict[str, Any]:
+    return _promise(studio_of(request), body_of(request, **_CHOICE, measure=(bool, _NONE)))
 
 
 def _promise(studio: Studio, asked: dict[str, Any]) -> dict[str, Any]:
@@ -131,14 +127,14 @@ def _size(studio: Studio, entry: LibraryEntry) -> tuple[int, int, int]:
     return info.width, info.height, info.expected_frames or 1
 
 
-async def preview(request: Request) -> Response:
+def preview(request: Request) -> dict[str, Any]:
     studio = studio_of(request)
     kinds: dict[str, Any] = {"from": int, "to": int}
-    asked = await body_of(request, recording=str, method=str, settings=(dict, _NONE), **kinds)
+    asked = body_of(request, recording=str, method=str, settings=(dict, _NONE), **kinds)
     first, last = asked["from"], asked["to"]
     if not 0 <= first <= last < first + _LONGEST_PREVIEW:
         raise WrongRequestError(f"Expected at most {_LONGEST_PREVIEW} frames in order to preview.")
-    entry = await in_thread(studio.library.recording, checked_id(asked["recording"]))
+    entry = studio.library.recording(checked_id(asked["recording"]))
     if entry.kind != "video":
         raise SfumatoError("Expected a video to preview, got another kind of file.")
     job = studio.begin(
@@ -150,7 +146,7 @@ async def preview(request: Request) -> Response:
         preview=secrets.token_hex(12),
         **{"from": first, "to": last},
     )
-    return JSONResponse({"job": shown(studio, job), "preview": job.arguments["preview"]})
+    return {"job": shown(studio, job), "preview": job.arguments["preview"]}
 
 
 def _finished_preview(studio: Studio, id: str) -> dict[str, Any]:
@@ -161,32 +157,25 @@ def _finished_preview(studio: Studio, id: str) -> dict[str, Any]:
     raise NotThereError("Expected a preview that is finished, got an unknown one.")
 
 
-async def preview_of(request: Request) -> Response:
+def preview_of(request: Request) -> dict[str, Any]:
     found = _finished_preview(studio_of(request), id_in(request))
-    return JSONResponse({"from": found["from"], "to": found["to"]})
+    return {"from": found["from"], "to": found["to"]}
 
 
-async def preview_frame(request: Request) -> Response:
+def preview_frame(request: Request) -> Response:
     studio, id = studio_of(request), id_in(request)
     found = _finished_preview(studio, id)
     number = number_in(request.path_params["number"], "frame", found["from"], found["to"])
     width = query_number(request, "width", 8192, least=16, most=8192)
     path = studio.library.state / "previews" / f"{id}.mkv"
-    picture: Response = await in_thread(
-        lambda: jpeg(studio.videos.frame(path, number - found["from"]), width)
-    )
-    return picture
+    return jpeg(studio.videos.frame(path, number - found["from"]), width)
 
 
-async def protect(request: Request) -> Response:
+def protect(request: Request) -> dict[str, Any]:
     studio = studio_of(request)
-    asked = await body_of(
+    asked = body_of(
         request, **_CHOICE, keepNames=(bool, _NONE), ledger=(dict, _NONE), measure=(bool, _NONE)
     )
-    return JSONResponse({"job": shown(studio, await in_thread(_protect, studio, asked))})
-
-
-def _protect(studio: Studio, asked: dict[str, Any]) -> Any:
     entries, folder = _chosen(studio, asked)
     refused = _promise(studio, {**asked, "measure": False})["refused"]
     if refused is not None:
@@ -201,7 +190,7 @@ def _protect(studio: Studio, asked: dict[str, Any]) -> Any:
         {"name": each.name, "target": _free_name(studio, each, keep, taken)} for each in entries
     ]
     title = folder.name if folder is not None else ", ".join(_names(entries))
-    return studio.begin(
+    job = studio.begin(
         "protect",
         f"Protect {title or studio.library.root.name} ({asked['method']})",
         items=[] if whole else items,
@@ -213,6 +202,7 @@ def _protect(studio: Studio, asked: dict[str, Any]) -> Any:
         keepNames=keep,
         ledger=_ledger(studio, asked["ledger"]),
     )
+    return {"job": shown(studio, job)}
 
 
 def _names(entries: list[LibraryEntry]) -> list[str]:

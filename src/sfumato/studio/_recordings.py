@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from sfumato import __version__
 from sfumato.media import VideoInfo
 from sfumato.privacy import Card, Guarantee
-from sfumato.studio._answers import answered, id_in, in_thread, jpeg, number_in, query_number
+from sfumato.studio._answers import answered, id_in, jpeg, number_in, query_number
 from sfumato.studio._library import LibraryEntry, Listing
 from sfumato.studio._studio import Studio, studio_of
 
@@ -30,31 +31,26 @@ def routes() -> list[Route]:
     ]
 
 
-async def session(request: Request) -> Response:
+async def session(request: Request) -> dict[str, Any]:
+    studio = studio_of(request)  # on the server's own thread, which alone changes its sessions
+    return {
+        "csrf": studio.doorkeeper.csrf_of(request.headers),
+        "readOnly": studio.doorkeeper.read_only,
+        "root": studio.library.root.name,
+        "version": __version__,
+        "locale": None,
+    }
+
+
+def recordings(request: Request) -> dict[str, Any]:
     studio = studio_of(request)
-    return JSONResponse(
-        {
-            "csrf": studio.doorkeeper.csrf_of(request.headers),
-            "readOnly": studio.doorkeeper.read_only,
-            "root": studio.library.root.name,
-            "version": __version__,
-            "locale": None,
-        }
-    )
-
-
-async def recordings(request: Request) -> Response:
-    return JSONResponse(await in_thread(_everything, studio_of(request)))
-
-
-def _everything(studio: Studio) -> dict[str, Any]:
     listing, until = studio.library.scan(), time.monotonic() + _PATIENCE
     shown = [
-        described(studio, listing, each, look=time.monotonic() < until)
+        recording_json(studio, listing, each, look=time.monotonic() < until)
         for each in listing.recordings.values()
     ]
     shown += [
-        described(studio, listing, each, look=time.monotonic() < until)
+        recording_json(studio, listing, each, look=time.monotonic() < until)
         for id, each in listing.releases.items()
         if id not in listing.origins
     ]
@@ -78,21 +74,14 @@ def _parent(listing: Listing, folder: LibraryEntry) -> str | None:
     return next((e.id for e in listing.folders.values() if e.name == folder.folder), None)
 
 
-async def recording(request: Request) -> Response:
+def recording(request: Request) -> dict[str, Any]:
     studio, id = studio_of(request), id_in(request)
-    return JSONResponse(await in_thread(_one, studio, id))
+    library, listing = studio.library, studio.library.scan()
+    entry = library.recording(id) if id in listing.recordings else library.release(id)
+    return recording_json(studio, listing, entry, look=True)
 
 
-def _one(studio: Studio, id: str) -> dict[str, Any]:
-    listing = studio.library.scan()
-    known = listing.recordings if id in listing.recordings else listing.releases
-    entry = (
-        studio.library.recording(id) if known is listing.recordings else studio.library.release(id)
-    )
-    return described(studio, listing, entry, look=True)
-
-
-def described(
+def recording_json(
     studio: Studio, listing: Listing, entry: LibraryEntry, *, look: bool
 ) -> dict[str, Any]:
     """A recording as the library shows it; a release whose recording is not here stands for itself."""
@@ -117,11 +106,11 @@ def described(
         "thumbnail": f"api/releases/{releases[-1].id}/frames/{middle}?width=320"
         if releases and entry.kind != "sound"
         else None,
-        "releases": [release_in_short(each, listing.cards[each.id]) for each in releases],
+        "releases": [release_json(each, listing.cards[each.id]) for each in releases],
     }
 
 
-def release_in_short(entry: LibraryEntry, card: Card) -> dict[str, Any]:
+def release_json(entry: LibraryEntry, card: Card) -> dict[str, Any]:
     promise, reviews = card.promise, card.reviews or ()
     return {
         "id": entry.id,
@@ -176,11 +165,11 @@ async def protected_frame(request: Request) -> Response:
 async def _frame(request: Request, studio: Studio, named: Any) -> Response:
     number = number_in(request.path_params["number"], "frame")
     width = query_number(request, "width", _WIDEST, least=16, most=_WIDEST)
-    entry = await in_thread(named, id_in(request))
+    entry = await run_in_threadpool(named, id_in(request))
     if await request.is_disconnected():
         return Response(status_code=400)  # somebody who scrubs has gone on already
-    picture: Response = await in_thread(
+    picture: Response = await run_in_threadpool(
         lambda: jpeg(studio.videos.frame(entry.path, number), width)
     )
-    await in_thread(named, entry.id)  # refused if a link took its place meanwhile
+    await run_in_threadpool(named, entry.id)  # refused if a link took its place meanwhile
     return picture

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from sfumato import protect
@@ -21,7 +21,6 @@ from sfumato.studio._answers import (
     answered,
     body_of,
     id_in,
-    in_thread,
 )
 from sfumato.studio._job_pages import shown
 from sfumato.studio._library import LibraryEntry, NotThereError
@@ -50,16 +49,12 @@ def routes() -> list[Route]:
     ]
 
 
-async def _entry(request: Request) -> LibraryEntry:
-    entry: LibraryEntry = await in_thread(studio_of(request).library.release, id_in(request))
-    return entry
+def _entry(request: Request) -> LibraryEntry:
+    return studio_of(request).library.release(id_in(request))
 
 
-async def card(request: Request) -> Response:
-    return JSONResponse(await in_thread(_card, await _entry(request)))
-
-
-def _card(entry: LibraryEntry) -> dict[str, Any]:
+def card(request: Request) -> dict[str, Any]:
+    entry = _entry(request)
     found = read_card(entry.path)
     return {
         "json": found.to_json(),
@@ -83,18 +78,17 @@ def _verdict(entry: LibraryEntry) -> dict[str, Any]:
     }
 
 
-async def sound(request: Request) -> Response:
+def sound(request: Request) -> Response:
     """A protected sound file, to listen to."""
-    entry = await _entry(request)
+    entry = _entry(request)
     if entry.kind != "sound":
         raise SfumatoError("Expected a sound file to listen to, got another kind of file.")
     return FileResponse(entry.path)
 
 
-async def begun_review(request: Request) -> Response:
+def begun_review(request: Request) -> dict[str, Any] | None:
     """The sample that was drawn and not signed off yet: a window that was closed loses no answer."""
-    studio, entry = studio_of(request), await _entry(request)
-    return JSONResponse(await in_thread(_begun, studio, entry))
+    return _begun(studio_of(request), _entry(request))
 
 
 def _begun(studio: Studio, entry: LibraryEntry) -> dict[str, Any] | None:
@@ -120,9 +114,9 @@ def _sample(id: str, kept: dict[str, Any]) -> dict[str, Any]:
     return {"review": id, "frames": drawn, "of": of, "answers": kept.get("answers", {})}
 
 
-async def review(request: Request) -> Response:
-    studio, entry = studio_of(request), await _entry(request)
-    asked = await body_of(request, frames=(int, _NONE))
+def review(request: Request) -> dict[str, Any]:
+    studio, entry = studio_of(request), _entry(request)
+    asked = body_of(request, frames=(int, _NONE))
     if entry.kind == "sound":
         raise SfumatoError(
             "Expected pictures to look at, got sound: listen to it under Understand."
@@ -130,34 +124,25 @@ async def review(request: Request) -> Response:
     frames = protect.USUAL_SAMPLE if asked["frames"] is None else asked["frames"]
     if not 1 <= frames <= _MOST_FRAMES:
         raise WrongRequestError(f"Expected from 1 to {_MOST_FRAMES} frames to look at.")
-
-    def work() -> dict[str, Any]:
-        if (begun := _begun(studio, entry)) is not None:
-            return begun  # nobody draws again until the frames are kind
-        sample = studio.ask("review_sample", name=entry.name, frames=frames)
-        id = secrets.token_hex(12)
-        kept = {"release": entry.name, "identity": _identity(entry), "sample": sample}
-        write_json(studio.library.kept("reviews", f"{id}.json"), kept, private=True)
-        return _sample(id, kept)
-
-    return JSONResponse(await in_thread(work))
+    if (begun := _begun(studio, entry)) is not None:
+        return begun  # nobody draws again until the frames are kind
+    sample = studio.ask("review_sample", name=entry.name, frames=frames)
+    id = secrets.token_hex(12)
+    kept = {"release": entry.name, "identity": _identity(entry), "sample": sample}
+    write_json(studio.library.kept("reviews", f"{id}.json"), kept, private=True)
+    return _sample(id, kept)
 
 
-async def keep_answers(request: Request) -> Response:
+def keep_answers(request: Request) -> dict[str, Any]:
     studio, id = studio_of(request), id_in(request)
-    asked = await body_of(request, answers=dict)
-
-    def work() -> dict[str, Any]:
-        with _signing:
-            path, kept = _kept(studio, id)
-            drawn = {str(frame) for _, frame in kept["sample"]["drawn"]}
-            given = asked["answers"]
-            if not set(given) <= drawn or not all(map(_is_answer, given.values())):
-                raise WrongRequestError("Expected answers for frames that were drawn, got others.")
-            write_json(path, {**kept, "answers": given}, force=True, private=True)
-            return _sample(id, {**kept, "answers": given})
-
-    return JSONResponse(await in_thread(work))
+    given = body_of(request, answers=dict)["answers"]
+    with _signing:
+        path, kept = _kept(studio, id)
+        drawn = {str(frame) for _, frame in kept["sample"]["drawn"]}
+        if not set(given) <= drawn or not all(map(_is_answer, given.values())):
+            raise WrongRequestError("Expected answers for frames that were drawn, got others.")
+        write_json(path, {**kept, "answers": given}, force=True, private=True)
+        return _sample(id, {**kept, "answers": given})
 
 
 def _kept(studio: Studio, id: str) -> tuple[Path, dict[str, Any]]:
@@ -168,15 +153,11 @@ def _kept(studio: Studio, id: str) -> tuple[Path, dict[str, Any]]:
     return path, kept
 
 
-async def sign_off(request: Request) -> Response:
+def sign_off(request: Request) -> dict[str, Any]:
     studio, id = studio_of(request), id_in(request)
-    asked = await body_of(request, who=str, answers=dict)
-
-    def work() -> dict[str, Any]:
-        with _signing:
-            return _sign_off(studio, id, asked)
-
-    return JSONResponse(await in_thread(work))
+    asked = body_of(request, who=str, answers=dict)
+    with _signing:
+        return _sign_off(studio, id, asked)
 
 
 def _sign_off(studio: Studio, id: str, asked: dict[str, Any]) -> dict[str, Any]:
@@ -206,67 +187,55 @@ def _is_answer(value: object) -> bool:
     return isinstance(value, (bool, str)) and value in _ANSWERS
 
 
-async def audit(request: Request) -> Response:
-    studio, entry = studio_of(request), await _entry(request)
-    asked = await body_of(request, kind=str, every=(int, _NONE))
+def audit(request: Request) -> dict[str, Any]:
+    studio, entry = studio_of(request), _entry(request)
+    asked = body_of(request, kind=str, every=(int, _NONE))
     if asked["kind"] not in ("leaks", "guarantee"):
         raise WrongRequestError("Expected an audit of leaks or guarantee.")
     every = asked["every"] or 1
     if not 1 <= every <= 1000:
         raise WrongRequestError("Expected to look at every n-th frame, n from 1 to 1000.")
-    job = await in_thread(_begin_audit, studio, entry, asked["kind"], every)
-    return JSONResponse({"job": shown(studio, job)})
-
-
-def _begin_audit(studio: Studio, entry: LibraryEntry, kind: str, every: int) -> Any:
     listing = studio.library.scan()
     origin = listing.origins.get(entry.id)
-    return studio.begin(
+    job = studio.begin(
         "audit",
-        f"Audit {entry.name.rpartition('/')[2]} ({kind})",
+        f"Audit {entry.name.rpartition('/')[2]} ({asked['kind']})",
         name=entry.name,
-        attack=kind,
+        attack=asked["kind"],
         every=every,
         original=None if origin is None else listing.recordings[origin].name,
     )
+    return {"job": shown(studio, job)}
 
 
-async def report(request: Request) -> Response:
-    made = await _report(request, "html")
-    return Response(
-        made["page"],
-        media_type="text/html",
-        headers={"content-security-policy": REPORT_POLICY},
-    )
+def report(request: Request) -> Response:
+    return _page(_report(request, "html")["page"])
 
 
-async def impact(request: Request) -> Response:
+def _page(text: str) -> Response:
+    policy = {"content-security-policy": REPORT_POLICY}
+    return Response(text, media_type="text/html", headers=policy)
+
+
+def impact(request: Request) -> Response:
     form = request.query_params.get("format", "md")
     if form not in ("md", "html"):
         raise WrongRequestError("Expected the format md or html.")
-    made = await _report(request, form)
+    made = _report(request, form)
     if form == "html":
-        policy = {"content-security-policy": REPORT_POLICY}
-        return Response(made["impact"], media_type="text/html", headers=policy)
+        return _page(made["impact"])
     named = {"content-disposition": 'attachment; filename="impact-assessment.md"'}
     return PlainTextResponse(made["impact"], media_type="text/markdown", headers=named)
 
 
-async def _report(request: Request, form: str) -> dict[str, str]:
-    studio, entry = studio_of(request), await _entry(request)
-
-    def work() -> dict[str, str]:
-        beside = [
-            path.relative_to(studio.library.root).as_posix()
-            for path in sorted(entry.path.parent.iterdir())
-            if path.name.startswith(entry.path.name)
-            and path.name.endswith((".measures.json", ".audit.json"))
-            and not path.is_symlink()
-        ]
-        made: dict[str, str] = studio.ask(
-            "report_page", name=entry.name, beside=beside, format=form
-        )
-        return made
-
-    made: dict[str, str] = await in_thread(work)
+def _report(request: Request, form: str) -> dict[str, str]:
+    studio, entry = studio_of(request), _entry(request)
+    beside = [
+        path.relative_to(studio.library.root).as_posix()
+        for path in sorted(entry.path.parent.iterdir())
+        if path.name.startswith(entry.path.name)
+        and path.name.endswith((".measures.json", ".audit.json"))
+        and not path.is_symlink()
+    ]
+    made: dict[str, str] = studio.ask("report_page", name=entry.name, beside=beside, format=form)
     return made

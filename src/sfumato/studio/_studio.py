@@ -13,7 +13,7 @@ from starlette.requests import Request
 from sfumato.jobs import Assistant, JobQueue, QueuedJob
 from sfumato.studio._frames import OpenVideos
 from sfumato.studio._library import Library, LibraryEntry
-from sfumato.studio._people_room import PeopleRoom
+from sfumato.studio._people_store import PeopleStore
 from sfumato.studio._security import Doorkeeper
 from sfumato.studio._tasks import KINDS
 
@@ -25,7 +25,7 @@ class Studio:
     library: Library
     doorkeeper: Doorkeeper
     videos: OpenVideos
-    people: PeopleRoom
+    people: PeopleStore
     queue: JobQueue
     assistant: Assistant
     leaving: threading.Event = field(default_factory=threading.Event)
@@ -46,7 +46,7 @@ class Studio:
         if changes:
             library.make_own()
         videos = OpenVideos(library.state / "index" if changes else None)
-        return cls(library, doorkeeper, videos, PeopleRoom(library), queue, Assistant())
+        return cls(library, doorkeeper, videos, PeopleStore(library), queue, Assistant())
 
     def close(self) -> None:
         self.queue.close()

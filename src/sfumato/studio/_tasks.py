@@ -19,7 +19,7 @@ from sfumato.media import IMAGE_SUFFIXES, image_suffix, sound_suffix, video_suff
 from sfumato.privacy import Guarantee, promise_from_json
 from sfumato.progress import track
 from sfumato.studio._library import RELEASED, Library
-from sfumato.studio._people_room import boxes_path, people_path, write_sidecars
+from sfumato.studio._people_store import boxes_path, people_path, write_sidecars
 
 Arguments = dict[str, Any]
 Report = Callable[[dict[str, Any]], None]
@@ -221,7 +221,7 @@ def audit(arguments: Arguments, report: Report) -> dict[str, Any]:
     original = arguments["original"]
     pairs = [(output, None if original is None else library.inside(original))]
     found = audit_leaks(output, pairs, every=arguments["every"], force=True)
-    return {"passed": found.passed, "words": found.report.words()}
+    return {"passed": found.passed, "words": found.report.summary_lines()}
 
 
 def report_page(arguments: Arguments, report: Report) -> dict[str, str]:

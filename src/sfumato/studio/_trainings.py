@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from sfumato.errors import SfumatoError
 from sfumato.progress import tell
-from sfumato.studio._answers import answered, body_of, checked_id, in_thread
+from sfumato.studio._answers import answered, body_of, checked_id
 from sfumato.studio._job_pages import shown
 from sfumato.studio._library import Library
-from sfumato.studio._studio import Studio, studio_of
+from sfumato.studio._studio import studio_of
 
 _MOST_POINTS = 400
 
@@ -27,11 +26,8 @@ def routes() -> list[Route]:
     ]
 
 
-async def trainings(request: Request) -> Response:
-    return JSONResponse(await in_thread(_listed, studio_of(request)))
-
-
-def _listed(studio: Studio) -> dict[str, Any]:
+def trainings(request: Request) -> dict[str, Any]:
+    studio = studio_of(request)
     runs = [shown(studio, job) for job in studio.queue.all() if job.kind == "train"]
     found = studio.library.configs()
     return {
@@ -40,12 +36,11 @@ def _listed(studio: Studio) -> dict[str, Any]:
     }
 
 
-async def start(request: Request) -> Response:
+def start(request: Request) -> dict[str, Any]:
     studio = studio_of(request)
-    asked = await body_of(request, config=str)
-    entry = await in_thread(studio.library.config, checked_id(asked["config"]))
+    entry = studio.library.config(checked_id(body_of(request, config=str)["config"]))
     job = studio.begin("train", f"Train {entry.name}", name=entry.name)
-    return JSONResponse({"job": shown(studio, job)})
+    return {"job": shown(studio, job)}
 
 
 def train(arguments: dict[str, Any], report: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sfumato import people
-from sfumato.audit import AuditError, beside_release, find_leaks, hiding_scope, recordings_in
+from sfumato.audit import AuditError, audit_output_path, find_leaks, hiding_scope, recordings_in
 from sfumato.cli.audit import app
 from sfumato.media import VideoWriter, write_image
 from sfumato.privacy import PRIVATE_NOTE, Card, CardError, NoGuarantee, Output, says_private
@@ -87,7 +87,7 @@ def test_bodies_are_leaks_only_where_they_were_covered(
     assert leaking(output) is bodies
     # what shows nothing of the original does not count and is not listed; it is counted in words
     before = film(tmp_path / "before.mkv", body=False)
-    said = find_leaks(output, before).words()
+    said = find_leaks(output, before).summary_lines()
     assert not any("frame 0" in line for line in said)
     assert ("7 that show nothing of it" in said[-1]) is bodies
     # a face is one in every case
@@ -181,19 +181,19 @@ def test_results_about_a_file_of_a_released_folder_lie_beside_the_folder(
         "job": tmp_path / "released.job.jsonl",
     }[known_by]
     marker.write_text("{}")
-    assert beside_release(inside, "leaks") == tmp_path / "released.train.a.mkv.leaks"
-    assert beside_release(folder, "leaks") == tmp_path / "released.leaks"
+    assert audit_output_path(inside, "leaks") == tmp_path / "released.train.a.mkv.leaks"
+    assert audit_output_path(folder, "leaks") == tmp_path / "released.leaks"
 
 
 def test_results_about_a_single_file_lie_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = film(tmp_path / "out.mkv")
-    assert beside_release(output, "leaks") == tmp_path / "out.mkv.leaks"
+    assert audit_output_path(output, "leaks") == tmp_path / "out.mkv.leaks"
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path / "folder")
-    assert beside_release(".", "leaks") == tmp_path / "folder.leaks"
-    assert beside_release("../out.mkv", "leaks") == tmp_path / "out.mkv.leaks"
+    assert audit_output_path(".", "leaks") == tmp_path / "folder.leaks"
+    assert audit_output_path("../out.mkv", "leaks") == tmp_path / "out.mkv.leaks"
 
 
 def test_a_folder_gets_one_verdict_a_clip(tmp_path: Path) -> None:

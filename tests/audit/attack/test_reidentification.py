@@ -12,12 +12,10 @@ from sfumato.audit import MeasureError, measures_json
 from sfumato.audit.attack import (
     Reidentification,
     discriminant_features,
-    face_vectors,
     gait_vector,
     reidentify,
 )
 from sfumato.data import audio_mnist, utd_mhad
-from sfumato.people import Box
 from sfumato.report import parse_measures
 
 
@@ -65,20 +63,6 @@ def test_nobody_in_common_is_an_error() -> None:
         reidentify(np.zeros((2, 3)), np.zeros((2, 3)), ["a", "b"])
     with pytest.raises(MeasureError, match="one length"):
         Reidentification().update(np.zeros((1, 3)), [0], np.zeros((1, 2)), [0])
-
-
-def test_faces_come_from_their_boxes() -> None:
-    class Mean:
-        name, device, same_person = "mean", "cpu", 0.1
-
-        def embed(self, image: np.ndarray, face: Box) -> np.ndarray:
-            inside = image[face.pixels(image.shape[1], image.shape[0])]
-            return np.asarray(inside.reshape(-1, 3).mean(0))
-
-    pictures = [np.full((8, 8, 3), level, np.uint8) for level in (10, 200, 30)]
-    vectors = face_vectors(pictures, [Box(0, 0, 4, 4), None, Box(2, 2, 8, 8)], Mean())
-    assert np.isnan(vectors[1]).all()
-    assert vectors[2].tolist() == [30, 30, 30]
 
 
 def test_a_gait_is_the_same_wherever_one_stands_and_however_large() -> None:

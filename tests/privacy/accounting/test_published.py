@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
+from scipy.special import gammaln
 
 from sfumato.privacy import (
     PUBLISHED,
@@ -13,7 +17,45 @@ from sfumato.privacy import (
     UnitKind,
     truths,
 )
-from sfumato.privacy.accounting._published import dprp_noise, printed_theorem_one
+from sfumato.privacy.accounting._published import dprp_noise
+
+
+def printed_theorem_one(
+    noise_multiplier: float,
+    delta: float,
+    sampling_rate: float,
+    steps: int,
+    *,
+    only_exponent: bool = False,
+) -> float:
+    """Theorem 1 of the first MaskDP paper exactly as printed, misprints and all.
+
+    ``alpha^{q}`` stands where ``alpha q`` should, and the exponent lost its factor l. With
+    ``only_exponent`` just the second slip is kept. Orders 2 to 399. Not an epsilon: it can be negative.
+    """
+    q, orders = sampling_rate, np.arange(2.0, 400.0)
+    values = []
+    for order in orders:
+        count = np.arange(2.0, order + 1)
+        rest = (
+            gammaln(order + 1)
+            - gammaln(count + 1)
+            - gammaln(order - count + 1)
+            + (order - count) * math.log1p(-q)
+            + count * math.log(q)
+            + np.where(count == 2, 2.0, count - 1) / (2 * noise_multiplier**2)
+        )
+        first = (order - 1) * math.log1p(-q)
+        head = order * q - q + 1 if only_exponent else order**q - q + 1
+        level = float(np.logaddexp.reduce(np.append(rest, first + math.log(head))))
+        values.append(steps * level / (order - 1))
+    with np.errstate(over="ignore"):
+        converted = (
+            np.array(values)
+            + np.log1p(-1 / orders)
+            - (math.log(delta) + np.log(orders)) / (orders - 1)
+        )
+    return float(converted.min())
 
 
 @pytest.mark.parametrize(

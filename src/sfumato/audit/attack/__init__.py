@@ -23,8 +23,6 @@ from sfumato.audit.attack._folder_attacks import (
 )
 from sfumato.audit.attack._identity_views import (
     discriminant_features,
-    face_vectors,
-    gait_of_clip,
     gait_vector,
 )
 from sfumato.audit.attack._leak_audit import LeakAudit, audit_leaks
@@ -35,7 +33,6 @@ from sfumato.audit.attack._leaks import (
     Residual,
     find_leaks,
     joined,
-    leaks_by_clip,
 )
 from sfumato.audit.attack._learned_inverse import learned
 from sfumato.audit.attack._membership import (
@@ -135,15 +132,12 @@ __all__ = [
     "deblurred",
     "discriminant_features",
     "equal_error_rate",
-    "face_vectors",
     "find_leaks",
-    "gait_of_clip",
     "gait_vector",
     "gathered",
     "halo",
     "infer",
     "joined",
-    "leaks_by_clip",
     "learned",
     "lira_scores",
     "multi_label",

@@ -86,7 +86,7 @@ class Attacker:
                     scores[fold == k] = _ridge(points[fold != k], codes[fold != k], self.classes,
                                                shrink)(points[fold == k])  # fmt: skip
                 sharp, likelihood = _sharpened(scores, codes)
-                quality = (_fair(scores, codes), likelihood)
+                quality = (_balanced_accuracy(scores, codes), likelihood)
                 if quality > best:
                     best, self.chosen = quality, "+".join(names)
                     self._space, self._sharp, self._shrink = space, sharp, shrink
@@ -104,7 +104,7 @@ class Attacker:
         learn, held = fold != 0, fold == 0
         settings = replace(self.effort.network, seed=self.effort.seed)
         network, _ = train_probe(None, _table(points[learn], codes[learn], self.classes), settings)
-        if _fair(_asked(network, points[held]), codes[held]) > to_beat:
+        if _balanced_accuracy(_network_probabilities(network, points[held]), codes[held]) > to_beat:
             self._network, _ = train_probe(None, _table(points, codes, self.classes), settings)
             self.chosen += " (network)"
 
@@ -112,7 +112,7 @@ class Attacker:
         """Probabilities (records, classes)."""
         points = self._space(views)
         if self._network is not None:
-            return _asked(self._network, points)
+            return _network_probabilities(self._network, points)
         return _softmax(self._solve(points) * self._sharp)
 
 
@@ -154,11 +154,11 @@ def cross_infer(
                 Attacker(count, effort).fit(studied, truth[learn], whom[learn]).predict(met)
             )
         else:
-            found[test] = _own(attacker(), studied, truth[learn], met, count)
+            found[test] = _own_model_probabilities(attacker(), studied, truth[learn], met, count)
     return found
 
 
-def _own(
+def _own_model_probabilities(
     model: Model, studied: Mapping[str, Any], codes: Codes, met: Mapping[str, Any], count: int
 ) -> Floats:
     model.fit(np.concatenate(list(studied.values()), 1), codes)
@@ -230,7 +230,7 @@ def _ridge(x: Floats, codes: Codes, classes: int, shrink: float) -> Callable[[Fl
     return lambda other: np.asarray((other - centre) @ slope + middle, dtype=np.float64)
 
 
-def _fair(scores: Floats, codes: Codes) -> float:
+def _balanced_accuracy(scores: Floats, codes: Codes) -> float:
     guess = scores.argmax(1)
     return float(np.mean([(guess[codes == code] == code).mean() for code in np.unique(codes)]))
 
@@ -260,7 +260,7 @@ def _table(points: Floats, codes: Codes, classes: int) -> AttributeTable:
     )
 
 
-def _asked(network: Any, points: Floats) -> Floats:
+def _network_probabilities(network: Any, points: Floats) -> Floats:
     with torch.no_grad():
         logits = network(network.features(torch.from_numpy(points).float()))["class"]
     return np.asarray(torch.softmax(logits, 1).numpy(), dtype=np.float64)

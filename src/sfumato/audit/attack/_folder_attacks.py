@@ -74,7 +74,7 @@ def faces_folder(pairs: ClipPairs, **facts: Any) -> list[Result]:
         measure.update_distances(far, [ids[i] for i in asked], [ids[j] for j in kept])
         return measure
 
-    return _three("face", matched("late", "early"), matched("shown", "early"),
+    return _by_both_galleries("face", matched("late", "early"), matched("shown", "early"),
                   matched("shown", "parrot"), facts)  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def voices_folder(originals: str, protected: str, **facts: Any) -> list[Result]:
         measure.update(probes, asked.attributes["speaker"].tolist(), means, names.tolist())
         return measure
 
-    return _three("speaker", matched(raw_known, raw_asked), matched(raw_known, shown_asked),
+    return _by_both_galleries("speaker", matched(raw_known, raw_asked), matched(raw_known, shown_asked),
                   matched(shown_known, shown_asked), facts)  # fmt: skip
 
 
@@ -182,10 +182,12 @@ def _by_neighbours(
         space = Space.of(gallery)
         return reidentify(space(probes), space(gallery), ids)
 
-    return _three(target, matched(raw, raw), matched(raw, shown), matched(shown, shown), facts)
+    return _by_both_galleries(
+        target, matched(raw, raw), matched(raw, shown), matched(shown, shown), facts
+    )
 
 
-def _three(
+def _by_both_galleries(
     target: str, raw: Reidentification, stands: Reidentification, parrot: Reidentification,
     facts: Any,
 ) -> list[Result]:  # fmt: skip

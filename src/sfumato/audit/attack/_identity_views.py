@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,31 +10,13 @@ import numpy.typing as npt
 
 from sfumato.audit.attack._attacker import Space
 from sfumato.audit.measure._measure import MeasureError
-from sfumato.media import Image
-from sfumato.people import Box, FaceEmbedder, PoseEstimator
+from sfumato.people import PoseEstimator
 
 Floats = npt.NDArray[np.float64]
 # BlazePose: shoulders, elbows, wrists, hips, knees, ankles
 _BODY = (11, 12, 13, 14, 15, 16, 23, 24, 25, 26, 27, 28)
 _POSE_BONES = ((0, 1), (0, 2), (1, 3), (2, 4), (3, 5), (6, 7), (6, 8), (7, 9), (8, 10), (9, 11),
                (0, 6), (1, 7))  # fmt: skip
-
-
-def face_vectors(
-    pictures: Iterable[Image], faces: Iterable[Box | None], embedder: FaceEmbedder
-) -> Floats:
-    """The identity vector of the face in every picture; NaN where there is no box.
-
-    Boxes may come from the originals: an attacker who is told where the face was is the strongest.
-    """
-    rows: list[Floats | None] = [
-        None if face is None else embedder.embed(picture, face)
-        for picture, face in zip(pictures, faces, strict=True)
-    ]
-    width = next((len(row) for row in rows if row is not None), 0)
-    if not width:
-        raise MeasureError("Expected a face in at least one picture, got none.")
-    return np.stack([np.full(width, np.nan) if row is None else row for row in rows])
 
 
 def gait_vector(

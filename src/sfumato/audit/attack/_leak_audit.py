@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.audit._released import beside_release
+from sfumato.audit._released import audit_output_path
 from sfumato.audit.attack._leaks import ClipVerdict, LeakReport, joined, leaks_by_clip
 from sfumato.audit.measure import measures_path, write_measures
 from sfumato.errors import SfumatoError
@@ -50,7 +50,7 @@ def audit_leaks(
     the release or at ``out``.
     """
     folder = output if output.is_dir() else None
-    base = beside_release(output, "leaks") if out is None else out
+    base = audit_output_path(output, "leaks") if out is None else out
     if folder is not None and is_within(base, folder):
         raise SfumatoError(
             "Expected a place beside the released folder for what an audit writes, got one inside: "

@@ -112,7 +112,7 @@ class LeakReport:
             each.about(chance=0.0, target=target, note=note) for each in self.residual.results()
         ]
 
-    def words(self, most: int = 20) -> list[str]:
+    def summary_lines(self, most: int = 20) -> list[str]:
         looked_for = " and ".join(_KINDS[kind] for kind in self.looked_for)
         looked = f"Looked for {looked_for}: {'; '.join(self.reasons)}."
         return [looked, *self._found(most)]

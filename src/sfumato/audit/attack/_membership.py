@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from sfumato.audit.certify._epsilon import LowerBound
 from sfumato.audit.certify._one_run import one_run_lower_bound
-from sfumato.audit.measure._measure import Measure, MeasureError, Result
+from sfumato.audit.measure._measure import BatchedMeasure, MeasureError, Result
 from sfumato.audit.measure._scores import auc, auc_variance
 from sfumato.privacy import Guarantee, NoGuarantee, Randomness, UnitKind, true_positive_bound
 from sfumato.privacy.clopper_pearson import at_least, at_most
+from sfumato.privacy.verdict import LowerBound
 
 Array = npt.NDArray[np.float64]
 Members = npt.NDArray[np.bool_]
@@ -86,7 +86,7 @@ class Membership:
         return "; ".join(said) + "."
 
 
-class MembershipSuccess(Measure):
+class MembershipSuccess(BatchedMeasure):
     """``update`` with scores (larger: was in) and who was in; ``compute`` gives a ``Membership``.
 
     A rate's threshold is set by the others' scores, so that at most that share of them is accused;
@@ -104,12 +104,8 @@ class MembershipSuccess(Measure):
         promise: Guarantee | NoGuarantee | None = None,
         confidence: float = 0.95,
     ) -> None:
+        super().__init__()
         self.attack, self.promise, self.confidence = attack, promise, confidence
-        self.reset()
-
-    def reset(self) -> None:
-        self._scores: list[Array] = []
-        self._members: list[Members] = []
 
     def update(self, scores: Any, member: Any) -> None:
         values, inside = np.asarray(scores, dtype=float).ravel(), np.asarray(member, bool).ravel()
@@ -118,12 +114,10 @@ class MembershipSuccess(Measure):
                 f"Expected one number a record and whether it was in, got {len(values)} scores "
                 f"for {len(inside)} records."
             )
-        self._scores.append(values)
-        self._members.append(inside)
+        self.keep(values, inside)
 
     def compute(self) -> Membership:
-        inside = np.concatenate(self._members or [np.zeros(0, dtype=bool)])
-        values = np.concatenate(self._scores or [np.zeros(0)])
+        values, inside = self.joined() if self.count else (np.zeros(0), np.zeros(0, dtype=bool))
         ours, theirs = values[inside], values[~inside]
         if len(ours) < 2 or len(theirs) < 2:
             raise MeasureError(

@@ -20,7 +20,7 @@ from sfumato.audit.attack._membership import (
     lira_scores,
     train_shadows,
 )
-from sfumato.audit.certify._epsilon import AuditError, LowerBound
+from sfumato.audit.certify._epsilon import AuditError
 from sfumato.data import Records, Subset, find_dataset
 from sfumato.learn import Plan, TrainConfig, make_job, read_config, train
 from sfumato.learn.config import (
@@ -35,6 +35,7 @@ from sfumato.learn.config import (
 from sfumato.learn.engine import Streams, forward
 from sfumato.models import load_weights
 from sfumato.privacy import Card, Guarantee, Randomness, checked_card
+from sfumato.privacy.verdict import LowerBound
 from sfumato.progress import tell
 
 _OTHER_SEED = 7919
@@ -71,10 +72,10 @@ class MembersReport:
             "membership_is_covered": self.promised is not None,
             "shadows": self.shadows,
             "refuted": self.refuted,
-            "words": self.words(),
+            "words": self.summary_lines(),
         }
 
-    def words(self) -> list[str]:
+    def summary_lines(self) -> list[str]:
         said = [str(attack) for attack in self.attacks]
         if self.certificate is not None:
             said.append(f"Shadow model 1, attacked with the others' help: {self.certificate}.")

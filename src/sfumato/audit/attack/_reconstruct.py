@@ -131,12 +131,12 @@ def reconstruct(
         )
     before = _quality(originals, protected, places)
     truth = _faces(originals, detector, embedder)
-    first = _again(protected, truth, detector, embedder)
+    first = _found_again(protected, truth, detector, embedder)
     found = []
     for name, undo in track(attacks.items(), "attacks"):
         back = undo(protected, places)
         after = _quality(originals, back, places)
-        again = _again(back, truth, detector, embedder)
+        again = _found_again(back, truth, detector, embedder)
         found.append(
             Reconstruction(
                 name, (before[0], after[0]), (before[1], after[1]),
@@ -205,7 +205,7 @@ def _faces(frames: Frames, detector: FaceDetector | None, embedder: FaceEmbedder
     ]  # fmt: skip
 
 
-def _again(
+def _found_again(
     frames: Frames, truth: Faces, detector: FaceDetector | None, embedder: FaceEmbedder | None
 ) -> tuple[int, int] | None:
     """Original faces that are found in the same place, and of those, recognised."""

@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 from torch import nn
 
 from sfumato.audit.attack._voice_views import voice_views
-from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Result
+from sfumato.audit.measure._measure import BatchedMeasure, Estimate, MeasureError, Result
 from sfumato.audit.measure._scores import wilson
 from sfumato.errors import reading
 from sfumato.media import list_media, read_audio
@@ -55,19 +55,14 @@ def equal_error_rate(genuine: npt.ArrayLike, impostor: npt.ArrayLike) -> float:
     return float(refused[before] + share * (refused[after] - refused[before]))
 
 
-class SpeakerVerification(Measure):
+class SpeakerVerification(BatchedMeasure):
     """``update(scores, speakers)``: a score for every recording and speaker, and who it truly was."""
 
     name = "equal error rate"
     higher_is_better = True
     bounds = (0.0, 1.0)
 
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        self._scores: list[Floats] = []
-        self._truth: list[npt.NDArray[np.int64]] = []
+    needs = "scores to measure"
 
     def update(self, scores: npt.ArrayLike, speakers: npt.ArrayLike) -> None:
         given, truth = np.asarray(scores, float), np.asarray(speakers, np.int64)
@@ -75,12 +70,11 @@ class SpeakerVerification(Measure):
             raise MeasureError(
                 f"Expected a score for each recording and each of two or more speakers, got {given.shape}."
             )
-        self._scores.append(given)
-        self._truth.append(truth)
+        self.keep(given, truth)
 
     def compute(self) -> Estimate:
         """With a 95 % interval over recordings drawn again; of few speakers it says nothing more."""
-        scores, truth = self._all()
+        scores, truth = self.joined()
         drawn = np.random.default_rng(0).integers(0, len(truth), (_RESAMPLES, len(truth)))
         rates = [_rate(scores[rows], truth[rows]) for rows in drawn]
         value = _rate(scores, truth)
@@ -89,7 +83,7 @@ class SpeakerVerification(Measure):
 
     def rank_one(self) -> Estimate:
         """How often the speaker with the best score is the right one."""
-        scores, truth = self._all()
+        scores, truth = self.joined()
         hits = int((scores.argmax(1) == truth).sum())
         low, high = wilson(hits, len(truth))
         return Estimate(hits / len(truth), low, high, 0.95, 1 / scores.shape[1])
@@ -100,11 +94,6 @@ class SpeakerVerification(Measure):
             self.result(**self.compute().parts, **facts),
             Result("rank-1", "privacy", False, (0.0, 1.0), **rank, **facts),
         ]
-
-    def _all(self) -> tuple[Floats, npt.NDArray[np.int64]]:
-        if not self._scores:
-            raise MeasureError("Expected scores to measure, got none: call update first.")
-        return np.concatenate(self._scores), np.concatenate(self._truth)
 
 
 def _rate(scores: Floats, truth: npt.NDArray[np.int64]) -> float:

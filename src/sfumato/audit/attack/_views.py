@@ -60,7 +60,7 @@ def views_of(
             frames, head = _around(frames, mask)
             found["head"] = _palette(head)
         elif mask is not None:
-            frames = _without(frames, mask)
+            frames = _without_people(frames, mask)
         found["colours"] = _colours(frames)
         found["palette"] = _palette(frames)
         if len(frames) > 1:
@@ -116,7 +116,7 @@ def _square(frames: Frames, row: float, column: float, side: float) -> Frames:
     return frames[:, y0 : max(y0 + 2, int(row + half)), x0 : max(x0 + 2, int(column + half))]
 
 
-def _without(frames: Frames, mask: npt.NDArray[np.bool_]) -> Frames:
+def _without_people(frames: Frames, mask: npt.NDArray[np.bool_]) -> Frames:
     shown = frames.copy()
     kept = shown[~mask]
     shown[mask] = kept.mean(0).round().astype(np.uint8) if len(kept) else 0

@@ -6,26 +6,25 @@ from sfumato.audit.certify._conformance_release import (
     check_basis,
     check_release_noise,
     check_table,
-    distinguisher_scores,
 )
 from sfumato.audit.certify._epsilon import (
     AuditError,
-    LowerBound,
     delta_lower_bound,
     epsilon_lower_bound,
     gaussian_fit,
 )
-from sfumato.audit.certify._ldp_code_audit import choice_code
 from sfumato.audit.certify._one_run import one_run_lower_bound
-from sfumato.audit.certify._release_code import check_draws, check_release, release_scores
+from sfumato.audit.certify._release_code import check_draws
 from sfumato.audit.certify._strength import Strength, strengths
 from sfumato.audit.certify._verdict import Verdict, audit_guarantee, verdict_paths, write_verdict
 from sfumato.audit.certify._worst_case_simulation import simulated_scores
+from sfumato.privacy.verdict import LowerBound
 
 __all__ = [
     "AuditError", "CanaryRun", "Finding", "LowerBound", "Strength", "Verdict",
-    "audit_guarantee", "canary_run", "check_basis", "check_draws", "check_release",
-    "check_release_noise", "check_table", "check_training", "choice_code", "delta_lower_bound",
-    "distinguisher_scores", "epsilon_lower_bound", "gaussian_fit", "one_run_lower_bound",
-    "release_scores", "simulated_scores", "strengths", "verdict_paths", "write_verdict",
+    "audit_guarantee", "canary_run", "check_basis", "check_draws",
+    "check_release_noise", "check_table", "check_training",
+    "delta_lower_bound", "epsilon_lower_bound", "gaussian_fit",
+    "one_run_lower_bound", "simulated_scores", "strengths", "verdict_paths",
+    "write_verdict",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from sfumato.audit.certify._epsilon import AuditError, LowerBound
+from sfumato.audit.certify._epsilon import AuditError
 from sfumato.audit.certify._one_run import one_run_lower_bound
 from sfumato.audit.certify._worst_case_simulation import step_ratio
 from sfumato.data import ArrayRecords
@@ -30,6 +30,7 @@ from sfumato.learn import (
 from sfumato.learn.engine import StepEngine, Streams, records_by_owner, units_of
 from sfumato.learn.views import BLANK, Canaries
 from sfumato.privacy import Randomness, Relation
+from sfumato.privacy.verdict import LowerBound
 
 # How far a canary's gradient lies beyond the clip norm; a public one lies far beyond the noise.
 _BEYOND, _PUBLIC_BEYOND = 1e3, 1e9

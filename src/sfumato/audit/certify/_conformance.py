@@ -104,7 +104,7 @@ def _step(plan: Plan, records: Records, source: Randomness, *, silent: bool = Fa
     return step
 
 
-def _wild(
+def _hard_records(
     count: int, generator: np.random.Generator, *, clips: int = 1, persons: bool = False
 ) -> ArrayRecords:
     """Records whose gradients are large and opposed; everything in them is private.
@@ -122,7 +122,7 @@ def _wild(
     return ArrayRecords(x.astype(np.float32), y, mask=np.zeros(shape, dtype=bool), owners=names)
 
 
-def _flat(step: StepEngine) -> Tensor:
+def _released_gradient(step: StepEngine) -> Tensor:
     return torch.cat([part.flatten() for part in step.take().gradient.values()]).double()
 
 
@@ -135,10 +135,11 @@ def _sensitivity(plan: Plan, source: Randomness) -> Finding:
     generator = source.generator()
     each, most = (3 if plan.by_person else 1), 0.0
     for _ in range(6):
-        data = _wild(8 * each, generator, clips=plan.clips, persons=plan.by_person)
+        data = _hard_records(8 * each, generator, clips=plan.clips, persons=plan.by_person)
         rest = Subset(data, range(each, len(data)))
         full, without = (
-            _flat(_step(everyone, records, source, silent=True)) for records in (data, rest)
+            _released_gradient(_step(everyone, records, source, silent=True))
+            for records in (data, rest)
         )
         most = max(most, float((full - without).norm()) * everyone.divisor / plan.clip_norm)
     unit = "person" if plan.by_person else "record"
@@ -156,7 +157,7 @@ def _private_part(plan: Plan) -> Plan:
 def _noise(plan: Plan, source: Randomness, steps: int = 8) -> Iterator[Finding]:
     count = 12
     everyone = replace(_private_part(plan), records=count, batch=count)
-    data = _wild(count, source.generator())
+    data = _hard_records(count, source.generator())
     for title, drawn in (("", np.arange(count)), (" on empty batches", np.arange(0))):
         step = _step(everyone, data, source)
         quiet = _step(everyone, data, source, silent=True)
@@ -190,17 +191,19 @@ def _projection(plan: Plan, source: Randomness, rank: int = 6, steps: int = 40) 
 
     The subspace is found twice, beside different private records, and must be the same bits.
     """
-    public = _wild(2 * rank, np.random.default_rng(0))
+    public = _hard_records(2 * rank, np.random.default_rng(0))
     projected = replace(
         _private_part(plan), records=12, batch=12, projector=Subspace(public, rank, steps)
     )
     bases, values = [], []
     for _ in range(2):
-        data = _wild(12, source.generator())
+        data = _hard_records(12, source.generator())
         noisy, quiet = (_step(projected, data, source, silent=silent) for silent in (False, True))
         for step in (noisy, quiet):
             step._private = _FixedSampler(np.arange(12))  # type: ignore[assignment]
-        drawn = torch.stack([_flat(noisy) - _flat(quiet) for _ in range(steps)])
+        drawn = torch.stack(
+            [_released_gradient(noisy) - _released_gradient(quiet) for _ in range(steps)]
+        )
         assert noisy._projector is not None
         bases.append(noisy._projector.basis.double())
         values.append((drawn * projected.divisor, bases[-1]))
@@ -237,7 +240,7 @@ def _two_streams(plan: Plan, source: Randomness) -> Finding:
     """Who is in the private batch says nothing about the public one, in the step as it runs."""
     count, steps = 40, 300
     small = replace(plan, records=count, batch=8, steps=1)
-    step = _step(small, _wild(count, source.generator()), source)
+    step = _step(small, _hard_records(count, source.generator()), source)
     streams = step._streams
     seen = np.zeros((2, steps, count))
     number = 0
@@ -273,7 +276,7 @@ def _public_view(plan: Plan, view: PublicView, neighbours: Canaries, source: Ran
         data = ArrayRecords(record.x[None], np.zeros(1, dtype=np.int64), mask=mask)
         step = _step(small, data, source, silent=True)
         step._private = _FixedSampler(np.arange(0))  # type: ignore[assignment]
-        found.append(_flat(step))
+        found.append(_released_gradient(step))
     same = torch.equal(*found) and bool(found[0].any())
     return Finding(check, same, "public gradients bit for bit")
 

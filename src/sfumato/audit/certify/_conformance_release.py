@@ -159,7 +159,7 @@ def _most_revealing_change(basis: Basis, changes: list[Array], pixels: int, fram
 
 
 @dataclass(frozen=True)
-class _Watched(Lattice):
+class _RecordingLattice(Lattice):
     """A lattice that keeps what was put on it and what was released."""
 
     clean: list[Points] = field(default_factory=list)
@@ -172,7 +172,7 @@ class _Watched(Lattice):
 
 
 @dataclass
-class _Asked:
+class _RecordingBasis:
     """A basis that keeps what it was asked to synthesise."""
 
     inner: Basis
@@ -192,8 +192,8 @@ def check_release_noise(
     """The noise of a whole release: of the promised size and shape in every coefficient, in whole steps
     down to the last bit, shared by no two coefficients; and nothing but noised points goes on.
     """
-    watched = _Watched(lattice.scale, lattice.bits, lattice.kind)
-    asked = _Asked(basis)
+    watched = _RecordingLattice(lattice.scale, lattice.bits, lattice.kind)
+    asked = _RecordingBasis(basis)
     # small pictures are soon released, and their few numbers take many releases to judge
     most = max(60, min(2000, _AT_ONCE // (basis.block * height * width * 3)))
     blocks = max(8, min(most, 4 * _AT_ONCE // basis.coefficients))

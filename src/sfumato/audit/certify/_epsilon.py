@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from sfumato.errors import SfumatoError
 from sfumato.privacy.clopper_pearson import at_least, at_most
-from sfumato.privacy.verdict import CONFIDENCES, alarm_threshold
+from sfumato.privacy.verdict import CONFIDENCES, LowerBound
 
 Array = npt.NDArray[np.float64]
 
@@ -33,50 +33,6 @@ _ATOM, _ROUNDING = 0.02, 1e-6
 
 class AuditError(SfumatoError):
     """An audit that cannot be run as asked, so it proves nothing."""
-
-
-@dataclass(frozen=True)
-class LowerBound:
-    """Epsilon is at least ``epsilon``, unless something of probability 1 - ``confidence`` happened.
-
-    ``gaussian_fit`` is a diagnostic that assumes Gaussian scores. It certifies nothing.
-    """
-
-    epsilon: float
-    confidence: float
-    delta: float
-    method: str
-    trials: int
-    beside: tuple[tuple[float, float], ...] = ()
-    gaussian_fit: float | None = None
-
-    def exceeds(self, promised: float) -> bool:
-        """True when the limit lies above ``promised`` at this confidence."""
-        return self.epsilon > promised
-
-    @property
-    def surest(self) -> float:
-        """The limit that an alarm is raised by, at the confidence of alarms."""
-        return alarm_threshold(self.confidence, self.epsilon, self.beside)
-
-    def __str__(self) -> str:
-        more = "".join(f"; {value:.3g} at {100 * level:g} %" for level, value in self.beside)
-        runs = f", {self.trials} runs a side" if self.trials > 1 else ""
-        return (
-            f"epsilon is at least {self.epsilon:.3g} with {100 * self.confidence:g} % confidence"
-            f"{more} ({self.method}{runs}, delta {self.delta:g})"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "epsilon_at_least": self.epsilon,
-            "confidence": self.confidence,
-            "beside": [{"confidence": c, "epsilon_at_least": e} for c, e in self.beside],
-            "delta": self.delta,
-            "method": self.method,
-            "trials": self.trials,
-            "gaussian_fit_diagnostic": self.gaussian_fit,
-        }
 
 
 def epsilon_lower_bound(

@@ -17,7 +17,7 @@ from sfumato.privacy import Randomness
 _DIMENSION, _DONORS = 16, 8
 
 
-def choice_code(
+def audit_ldp_code(
     epsilon: float, draws: int, *, trials: int = 20_000, randomness: Randomness | None = None
 ) -> tuple[list[Finding], tuple[Array, Array]]:
     """Findings about one draw, and scores of ``draws`` draws about a sample and its opposite.

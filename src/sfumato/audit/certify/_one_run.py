@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from sfumato.audit.certify._epsilon import AuditError, LowerBound
-from sfumato.privacy.verdict import CONFIDENCES
+from sfumato.audit.certify._epsilon import AuditError
+from sfumato.privacy.verdict import CONFIDENCES, LowerBound
 
 # Share of the canaries that is guessed about. One share, fixed beforehand: trying several would have
 # to be paid for with a part of the error each, and the term of delta makes that dear.

@@ -13,11 +13,10 @@ from sfumato.audit.certify._canary import canary_run, has_public_half
 from sfumato.audit.certify._conformance import Finding, check_training
 from sfumato.audit.certify._epsilon import (
     AuditError,
-    LowerBound,
     delta_lower_bound,
     epsilon_lower_bound,
 )
-from sfumato.audit.certify._ldp_code_audit import choice_code
+from sfumato.audit.certify._ldp_code_audit import audit_ldp_code
 from sfumato.audit.certify._release_code import check_release, release_scores, small_shape
 from sfumato.audit.certify._training_code import TrainingCode, training_code
 from sfumato.audit.certify._worst_case_simulation import affordable_trials, simulated_scores
@@ -36,34 +35,12 @@ from sfumato.privacy import (
     format_epsilon,
     promise_from_json,
 )
-from sfumato.privacy.verdict import ALARM, CertifiedAttack, CurvePoint, VerdictFile
+from sfumato.privacy.verdict import ALARM, Attack, CurvePoint, VerdictFile
 from sfumato.protect import Method, ProtectError, Shape, from_card, get, names, shape_of
 
 PROMISE = "promise.json"
 CURVE = (0.0, 0.1, 0.3)
 _LEAST_CHOICES, _MOST_CHOICES = 500, 40_000
-
-
-@dataclass(frozen=True)
-class Attack:
-    """A certified lower limit beside the epsilon that it must not exceed, at the confidence of an alarm."""
-
-    target: str
-    promised: float
-    bound: LowerBound
-
-    @property
-    def certified(self) -> CertifiedAttack:
-        """As the verdict's file has it."""
-        bound = self.bound
-        return CertifiedAttack(
-            self.target, bound.method, bound.epsilon, self.promised, bound.confidence, bound.beside,
-            bound.trials, bound.delta, bound.gaussian_fit,
-        )  # fmt: skip
-
-    @property
-    def refutes(self) -> bool:
-        return self.certified.refutes
 
 
 @dataclass
@@ -81,7 +58,7 @@ class Verdict:
         """What is written, and what decides whether the promise is refuted."""
         return VerdictFile.of(
             self.promise,
-            [attack.certified for attack in self.attacks],
+            self.attacks,
             self.curve,
             [(each.check, each.conforms, each.detail) for each in self.findings],
             self.not_run,
@@ -329,7 +306,7 @@ def _choose(verdict: Verdict, choice: tuple[float, int], trials: int, confidence
     assert isinstance(promise, Guarantee)
     epsilon, draws = choice
     count = max(_LEAST_CHOICES, min(trials, _MOST_CHOICES // draws))
-    findings, scores = choice_code(epsilon, draws, trials=count)
+    findings, scores = audit_ldp_code(epsilon, draws, trials=count)
     verdict.findings += findings
     bound = epsilon_lower_bound(
         *scores, delta=promise.delta, confidence=confidence,

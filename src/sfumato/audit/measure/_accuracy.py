@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Result
+from sfumato.audit.measure._measure import BatchedMeasure, Estimate, Measure, MeasureError, Result
 from sfumato.audit.measure._scores import majority_rate, mean_interval, wilson
 from sfumato.data import pck
 
@@ -19,19 +19,12 @@ Floats = npt.NDArray[np.float64]
 _WINDOW, _SIGMA, _K1, _K2 = 11, 1.5, 0.01, 0.03
 
 
-class _Labels(Measure):
+class _Labels(BatchedMeasure):
     """Guesses beside true classes; ``scores`` (records, classes) or class numbers are taken."""
 
     group = "utility"
     higher_is_better = True
     bounds = (0.0, 1.0)
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        self._guess: list[npt.NDArray[np.int64]] = []
-        self._truth: list[npt.NDArray[np.int64]] = []
 
     def update(self, scores: npt.ArrayLike, truth: npt.ArrayLike) -> None:
         given, true = np.asarray(scores), np.asarray(truth, dtype=np.int64)
@@ -40,17 +33,11 @@ class _Labels(Measure):
                 f"Expected scores (records, classes) or class numbers, one for each of {true.size} "
                 f"true classes, got shape {given.shape}."
             )
-        self._guess.append((given.argmax(1) if given.ndim == 2 else given).astype(np.int64))
-        self._truth.append(true)
-
-    def _all(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        if not self._truth or not sum(map(len, self._truth)):
-            raise MeasureError("Expected predictions to score, got none: call update first.")
-        return np.concatenate(self._guess), np.concatenate(self._truth)
+        self.keep((given.argmax(1) if given.ndim == 2 else given).astype(np.int64), true)
 
     def confusion(self, labels: tuple[str, ...], **facts: Any) -> Result:
         """How often each true class (rows) was taken for each class (columns)."""
-        guess, truth = self._all()
+        guess, truth = self.joined()
         counts = np.zeros((len(labels), len(labels)))
         np.add.at(counts, (truth, guess), 1)
         matrix = Result("confusion", self.group, matrix=counts.tolist(), labels=labels)
@@ -63,7 +50,7 @@ class TopOne(_Labels):
     name = "top-1"
 
     def compute(self) -> Estimate:
-        guess, truth = self._all()
+        guess, truth = self.joined()
         right = int((guess == truth).sum())
         low, high = wilson(right, len(truth))
         return Estimate(right / len(truth), low, high, 0.95, majority_rate(truth))
@@ -75,14 +62,14 @@ class MeanPerClassAccuracy(_Labels):
     name = "mean per-class accuracy"
 
     def compute(self) -> Estimate:
-        guess, truth = self._all()
+        guess, truth = self.joined()
         present, counts = np.unique(truth, return_counts=True)
         value = float(np.mean([(guess[truth == code] == code).mean() for code in present]))
         low, high = mean_interval(value, counts)
         return Estimate(value, low, high, 0.95, 1 / len(present))
 
 
-class CorrectKeypoints(Measure):
+class CorrectKeypoints(BatchedMeasure):
     """PCK over batches: joints within ``threshold`` times a person's size; PCKh by head size.
 
     The value is the mean over the joints that count anywhere, ``per_joint`` has them one by one.
@@ -93,12 +80,11 @@ class CorrectKeypoints(Measure):
     higher_is_better = True
     bounds = (0.0, 1.0)
 
-    def __init__(self, threshold: float = 0.5) -> None:
-        self.threshold = threshold
-        self.reset()
+    needs = "joints to score"
 
-    def reset(self) -> None:
-        self._rows: list[tuple[Floats, Floats, Floats]] = []
+    def __init__(self, threshold: float = 0.5) -> None:
+        super().__init__()
+        self.threshold = threshold
 
     def update(self, predicted: npt.ArrayLike, truth: npt.ArrayLike, size: npt.ArrayLike) -> None:
         """``predicted`` (people, J, 2), ``truth`` (people, J, 3) with weights, ``size`` (people,)."""
@@ -108,12 +94,10 @@ class CorrectKeypoints(Measure):
                 f"Expected joints (people, J, 2), truth (people, J, 3) and sizes (people,), got "
                 f"{guess.shape}, {true.shape} and {scale.shape}."
             )
-        self._rows.append((guess[..., :2], true, scale))
+        self.keep(guess[..., :2], true, scale)
 
     def per_joint(self) -> Floats:
-        if not self._rows:
-            raise MeasureError("Expected joints to score, got none: call update first.")
-        guess, true, size = (np.concatenate(part) for part in zip(*self._rows, strict=True))
+        guess, true, size = self.joined()
         return pck(guess, true, size, self.threshold)
 
     def compute(self) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.errors import SfumatoError
 
@@ -116,3 +117,30 @@ class Measure(ABC):
     def result(self, name: str | None = None, **parts: Any) -> Result:
         """One result with this measure's name, group, direction and bounds."""
         return Result(name or self.name, self.group, self.higher_is_better, self.bounds, **parts)
+
+
+class BatchedMeasure(Measure):
+    """A measure of all batches together: ``update`` keeps them, ``compute`` joins them."""
+
+    needs: ClassVar[str] = "predictions to score"
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self._batches: list[tuple[npt.NDArray[Any], ...]] = []
+
+    @property
+    def count(self) -> int:
+        """Records taken in so far."""
+        return sum(len(columns[0]) for columns in self._batches)
+
+    def keep(self, *columns: npt.NDArray[Any]) -> None:
+        """One batch, record by record the same in every column."""
+        self._batches.append(columns)
+
+    def joined(self) -> tuple[npt.NDArray[Any], ...]:
+        """Every column over all batches."""
+        if not self.count:
+            raise MeasureError(f"Expected {self.needs}, got none: call update first.")
+        return tuple(np.concatenate(column) for column in zip(*self._batches, strict=True))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.audit.measure._measure import Estimate, Measure, MeasureError, Result
+from sfumato.audit.measure._measure import BatchedMeasure, Estimate, MeasureError, Result
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -81,7 +81,7 @@ class MultiLabelScores:
     records: int
 
 
-class MultiLabel(Measure):
+class MultiLabel(BatchedMeasure):
     """Scores of an attacker who says for every picture which attributes it shows.
 
     ``update(probabilities, truth, groups=None)``: (records, attributes) each. Pictures of one group
@@ -94,12 +94,8 @@ class MultiLabel(Measure):
     bounds = (0.0, 1.0)
 
     def __init__(self, attributes: Sequence[str]) -> None:
+        super().__init__()
         self.attributes = tuple(attributes)
-        self.reset()
-
-    def reset(self) -> None:
-        self._parts: list[tuple[Floats, Bools, npt.NDArray[Any]]] = []
-        self._alone = 0
 
     def update(
         self,
@@ -113,19 +109,15 @@ class MultiLabel(Measure):
                 f"Expected one column for each of {', '.join(self.attributes)}, got "
                 f"{given.shape[1]}."
             )
-        if groups is None:
-            names = [f"record {self._alone + i}" for i in range(len(given))]
-            self._alone += len(given)
-        else:
+        names = [f"record {self.count + i}" for i in range(len(given))]
+        if groups is not None:
             names = [f"group {each}" for each in groups]
         if len(names) != len(given):
             raise MeasureError(f"Expected {len(given)} groups, one a record, got {len(names)}.")
-        self._parts.append((given, true, np.array(names)))
+        self.keep(given, true, np.array(names))
 
     def compute(self) -> MultiLabelScores:
-        if not self._parts:
-            raise MeasureError("Expected predictions to score, got none: call update first.")
-        scores, truth, groups = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        scores, truth, groups = self.joined()
         share = truth.mean(0)
         kept = truth.any(0)
         names = np.array(self.attributes)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from sfumato.audit.measure._measure import Measure, MeasureError, Result
+from sfumato.audit.measure._measure import BatchedMeasure, MeasureError, Result
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -147,7 +147,7 @@ def plug_in_bias(classes: int, outputs: int, records: int) -> float:
     return (classes - 1) * (outputs - 1) / (2 * records)
 
 
-class ClassifierScores(Measure):
+class ClassifierScores(BatchedMeasure):
     """Scores of an attacker that gives class probabilities for single records."""
 
     name = "attribute inference"
@@ -155,14 +155,8 @@ class ClassifierScores(Measure):
     bounds = (0.0, 1.0)
 
     def __init__(self, class_count: int, prior: Floats | None = None) -> None:
-        self.class_count = class_count
-        self.prior = prior
-        self.reset()
-
-    def reset(self) -> None:
-        self._probabilities: list[Floats] = []
-        self._codes: list[Codes] = []
-        self._groups: list[npt.NDArray[Any]] = []
+        super().__init__()
+        self.class_count, self.prior = class_count, prior
 
     def update(
         self,
@@ -178,20 +172,15 @@ class ClassifierScores(Measure):
                 f"Expected probabilities of shape {(len(truth), self.class_count)}, "
                 f"got {given.shape}."
             )
-        seen = sum(map(len, self._codes))
-        names = [f"record {seen + i}" for i in range(len(truth))]
+        names = [f"record {self.count + i}" for i in range(len(truth))]
         if groups is not None:
             names = [f"group {each}" for each in groups]
         if len(names) != len(truth):
             raise MeasureError(f"Expected {len(truth)} groups, one a record, got {len(names)}.")
-        self._groups.append(np.array(names))
-        self._probabilities.append(given)
-        self._codes.append(truth)
+        self.keep(given, truth, np.array(names))
 
     def compute(self) -> AttributeScores:
-        if not self._codes:
-            raise MeasureError("Expected predictions to score, got none: call update first.")
-        probabilities, codes = np.concatenate(self._probabilities), np.concatenate(self._codes)
+        probabilities, codes, groups = self.joined()
         guess = probabilities.argmax(1)
         hits = guess == codes
         counts = np.bincount(codes, minlength=self.class_count)
@@ -203,7 +192,6 @@ class ClassifierScores(Measure):
         own = np.clip(probabilities[np.arange(len(codes)), codes], 1e-12, None)
         share = counts[counts > 0] / counts.sum()
         # records of one person are right or wrong together, so that people are what is counted
-        groups = np.concatenate(self._groups)
         people = len(np.unique(groups))
         in_class = [len(np.unique(groups[codes == code])) for code in present]
         return AttributeScores(

@@ -11,9 +11,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from scipy.special import gammaln
-
 from sfumato.privacy._events import Bounds, Event, Gaussian, Group, SharedBatch
 from sfumato.privacy._guarantee import Guarantee, NoGuarantee, format_epsilon
 from sfumato.privacy._units import Relation, Unit
@@ -101,44 +98,6 @@ def published_rdp_noise(epsilon: float, delta: float, sampling_rate: float, step
         return epsilon_by_rdp(terms, delta, GOOGLE_ORDERS)
 
     return _search(evaluate, epsilon, 1.0)
-
-
-def printed_theorem_one(
-    noise_multiplier: float,
-    delta: float,
-    sampling_rate: float,
-    steps: int,
-    *,
-    only_exponent: bool = False,
-) -> float:
-    """Theorem 1 of the first MaskDP paper exactly as printed, misprints and all.
-
-    ``alpha^{q}`` stands where ``alpha q`` should, and the exponent lost its factor l. With
-    ``only_exponent`` just the second slip is kept. Orders 2 to 399. Not an epsilon: it can be negative.
-    """
-    q, orders = sampling_rate, np.arange(2.0, 400.0)
-    values = []
-    for order in orders:
-        count = np.arange(2.0, order + 1)
-        rest = (
-            gammaln(order + 1)
-            - gammaln(count + 1)
-            - gammaln(order - count + 1)
-            + (order - count) * math.log1p(-q)
-            + count * math.log(q)
-            + np.where(count == 2, 2.0, count - 1) / (2 * noise_multiplier**2)
-        )
-        first = (order - 1) * math.log1p(-q)
-        head = order * q - q + 1 if only_exponent else order**q - q + 1
-        level = float(np.logaddexp.reduce(np.append(rest, first + math.log(head))))
-        values.append(steps * level / (order - 1))
-    with np.errstate(over="ignore"):
-        converted = (
-            np.array(values)
-            + np.log1p(-1 / orders)
-            - (math.log(delta) + np.log(orders)) / (orders - 1)
-        )
-    return float(converted.min())
 
 
 def dprp_noise(epsilon: float, delta: float, *, share: float = 0.8, k: int = 3072) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sfumato.privacy._card import Card
 from sfumato.privacy._discrete import DRAWN_EXACTLY
-from sfumato.privacy._frame_review import words_of_reviews
+from sfumato.privacy._frame_review import format_reviews
 from sfumato.privacy._guarantee import Guarantee, NoGuarantee, format_epsilon, format_rate
 from sfumato.privacy._units import UnitKind
 
@@ -134,7 +134,7 @@ def checklist(card: Card) -> dict[str, str]:
     if card.detectors:
         answers["What looked for people and text"] = "; ".join(card.detectors)
     if card.reviews is not None:
-        answers["Who looked at the output"] = words_of_reviews(card.reviews)
+        answers["Who looked at the output"] = format_reviews(card.reviews)
     if isinstance(promise, NoGuarantee):
         return {"Definition": "None: this method has no proven guarantee.", **answers}
     flavour = "pure" if promise.delta == 0 else "approximate"

@@ -38,7 +38,7 @@ def write_sidecars(library: Library, name: str) -> dict[str, Path]:
     return places
 
 
-class PeopleRoom:
+class PeopleStore:
     """Corrections of the recordings under one root; sidecars follow the edits, in a process of their own."""
 
     def __init__(self, library: Library) -> None:
@@ -179,7 +179,7 @@ class PeopleRoom:
         """The COCO files of the newest state, by category."""
         self.found(entry)
         asked = {"root": str(self._library.root), "name": entry.name}
-        self._writer.ask("sfumato.studio._people_room:sidecars_task", asked)
+        self._writer.ask("sfumato.studio._people_store:sidecars_task", asked)
         return {each: boxes_path(self._library, entry.name, each) for each in protect.CATEGORIES}
 
     def close(self) -> None:
