@@ -189,7 +189,7 @@ def test_state_remembers_draws_and_serves_the_audit(speakers: Path, tmp_path: Pa
     inside = order(speakers, tmp_path / "fourth", "--state", str(tmp_path / "fourth" / "state"))
     assert "outside the release" in sentence(inside)
 
-    arguments = [str(speakers), "--state", str(state), "--hidden", "speaker", "--epochs", "3"]
+    arguments = [str(speakers), "--state", str(state), "--hidden", "speaker", "--epochs", "30"]
     found = CliRunner().invoke(audit, ["probe", *arguments, "--json", "--out", str(tmp_path / "p")])
     assert found.exit_code == 0, found.output
     report = json.loads(found.stdout)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -61,22 +57,9 @@ def test_an_unknown_kind_of_body_is_refused() -> None:
         cast_of("doll")  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def quick_anny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anny without the thousand shapes of single features, which it reads and then leaves out for us."""
-    pytest.importorskip("anny")
-    reader = sys.modules.get("anny.models.full_model")
-    if hasattr(reader, "json"):  # else a newer Anny, which takes as long as it takes
-
-        def load(file: Any) -> Any:
-            return {} if Path(file.name).name == "target.json" else json.load(file)
-
-        monkeypatch.setattr(reader, "json", SimpleNamespace(load=load))
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick_anny")
 def test_anny_bakes_people_that_can_be_posed(tmp_path: Path, bodies: list[SkinnedBody]) -> None:
+    pytest.importorskip("anny")
     made = cast_of("anny", count=2, progress=False, cache=tmp_path)
     again = cast_of("anny", count=2, progress=False, cache=tmp_path)  # from the file
     target = bodies[0].joints(rest_motion(bodies[0], 3))
