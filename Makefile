@@ -8,21 +8,28 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test lint unit test-cluster portable bench mutants docs site clean
+.PHONY: demo test lint style types unit test-cluster portable bench mutants docs site clean
 
 demo: $(STAMP)demo
 	$(BIN)/sfumato demo
 
-test: lint unit
+# mypy keeps one core busy: the tests need not wait for it.
+test: style
+	$(MAKE) --jobs 2 types unit
 
-lint: $(STAMP)dev
+lint: style types
+
+style: $(STAMP)dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(STAMP)dev
 	$(BIN)/mypy
 
 # Processes, not threads: each worker keeps to one thread so that two of them share two cores.
+# Bytecode is kept even where the environment says otherwise: else every process that a test starts compiles the library.
 unit: $(STAMP)dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $${SFUMATO_TEST_WORKERS:-2} --dist loadfile
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $${SFUMATO_TEST_WORKERS:-2} --dist loadfile
 
 # A real Ray cluster of three nodes on this machine, whose workers, nodes and drivers are killed.
 test-cluster: $(STAMP)dev

@@ -6,23 +6,38 @@ other random numbers where a test does not say which, and real entropy (``make p
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 import torch
 
+from sfumato.jobs import Answer, Processes, _choose_engine, _run
+from sfumato.jobs._engine import Task, attempt
 from sfumato.privacy import _randomness
+from sfumato.progress import listening
 
 # The same examples on every machine, however slow it is. Another search: --hypothesis-seed=N with
 # HYPOTHESIS_PROFILE=search.
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None, database=None)
 hypothesis.settings.register_profile("search", deadline=None, database=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+gc.disable()  # while modules are imported and tests collected: all of that stays
+
+
+def pytest_collection_finish() -> None:
+    """Half a million objects that the garbage collector need not look through again and again."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -81,6 +96,34 @@ def no_text(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Text is looked for by tests that are marked ``text``, and by processes of their own."""
     if "text" not in request.keywords:
         monkeypatch.setattr("sfumato.people.text_detector", NoText)
+
+
+class InThisProcess(Processes):
+    """Does a folder's files one after the other, each handed over and answered as by a process.
+
+    A process of its own takes seconds to import what the work needs.
+    """
+
+    def run(
+        self, work: Any, count: int, task: Task, **more: Any
+    ) -> Generator[list[Answer], None, None]:
+        for number in range(count):
+            given = _as_pickled((work, task(number, 1)))
+            with listening(lambda said: None):  # a process has no listener
+                value = _as_pickled(attempt(*given))
+            yield [Answer(number, *value)]
+
+
+def _as_pickled(value: Any) -> Any:
+    return ForkingPickler.loads(ForkingPickler.dumps(value))
+
+
+@pytest.fixture(autouse=True)
+def few_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders are worked on by processes in tests that are marked ``processes``."""
+    if "processes" not in request.keywords:
+        for user in (_run, _choose_engine):
+            monkeypatch.setattr(user, "Processes", InThisProcess)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from scipy.io import wavfile
 from typer.testing import CliRunner, Result
 
 from sfumato.attributes import read_dataset
+from sfumato.attributes.baselines import GameSettings
 from sfumato.cli.audit import app as audit
 from sfumato.cli.protect import app as protect
 from sfumato.errors import SfumatoError
@@ -204,7 +206,12 @@ def test_state_remembers_draws_and_serves_the_audit(speakers: Path, tmp_path: Pa
     assert strict.exit_code == (1 if report["worst_private_nag"] > 0 else 0)
 
 
-def test_probe_breaks_a_baseline_and_says_what_it_needs(speakers: Path, tmp_path: Path) -> None:
+def test_probe_breaks_a_baseline_and_says_what_it_needs(
+    speakers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a short game: how long it is played decides nothing here
+    short = partial(GameSettings, steps=40, batch=64, width=32)
+    monkeypatch.setattr("sfumato.attributes.baselines._game.GameSettings", short)
     runner = CliRunner()
     chosen = ["--private", "gender", "--useful", "digit", "--epochs", "40"]
     found = runner.invoke(audit, ["probe", str(speakers), "--method", "adv", *chosen, "--json"])

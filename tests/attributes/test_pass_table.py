@@ -50,7 +50,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     effort = Effort(
         game=GameSettings(steps=5, batch=32, width=16),
-        attack=ProbeSettings(width=32, epochs=15, batch=32, learning_rate=3e-3),
+        attack=ProbeSettings(width=32, epochs=3, batch=32, learning_rate=3e-3),
     )
     monkeypatch.setattr(pass_, "Effort", lambda: effort)
     return data

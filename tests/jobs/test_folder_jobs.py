@@ -46,6 +46,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.processes
 def test_every_item_ends_in_one_state_and_bad_ones_leave_nothing(tmp_path: Path) -> None:
     items = sources(
         tmp_path / "in",
@@ -87,6 +88,7 @@ def test_every_item_ends_in_one_state_and_bad_ones_leave_nothing(tmp_path: Path)
     assert (seen[-1].done, seen[-1].failed) == (2, 6)
 
 
+@pytest.mark.processes
 def test_nothing_of_the_inputs_is_in_the_release(tmp_path: Path) -> None:
     items = sources(tmp_path / "in", P001="fine:1", P002="fine:2")
     report = run(items, tmp_path / "out")
@@ -231,6 +233,7 @@ def _whole_job(folder: str) -> None:
     run(Path(folder) / "in", Path(folder) / "out", workers=1)
 
 
+@pytest.mark.processes
 def test_a_killed_job_resumes_without_partial_outputs(tmp_path: Path) -> None:
     good = {f"f{number}": f"fine:{number}" for number in range(6)}
     sources(tmp_path / "in", **good, f9="hang:")
@@ -329,6 +332,7 @@ def test_a_link_or_folder_in_the_manifests_place_is_left_as_it_is(
     assert place.is_symlink() or place.is_dir()
 
 
+@pytest.mark.processes
 def test_equal_recordings_are_one(tmp_path: Path) -> None:
     """By their bytes, or by what the work saw in them; on the next run too, and renamed."""
     items = sources(

@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from red_faces import RedFaces
+from typer.testing import CliRunner
 
 from sfumato import protect
+from sfumato.cli.methods import app as list_methods
 from sfumato.media import open_video
 from sfumato.privacy import read_card
 from sfumato.protect import ProtectError, _registry
@@ -154,12 +156,7 @@ def test_methods_of_data_sets_are_known_without_importing_them() -> None:
 
 
 def test_the_list_of_methods_has_both_kinds() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "sfumato", "methods", "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = CliRunner().invoke(list_methods, ["--json"])
     listed = {each["name"]: each for each in json.loads(done.stdout)["methods"]}
     assert sorted(listed) == sorted([*protect.names(), *protect.dataset_methods()])
     assert "epsilon" in listed["pass-ldp"]["settings"]

@@ -161,6 +161,7 @@ def make_order(source: Path, target: Path, **changes: Any) -> Request:
     return Request(**(fields | {"settings": settings} | changes))
 
 
+@pytest.mark.processes
 def test_folder_job_protects_all_and_reports_what_failed(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

@@ -184,6 +184,7 @@ def test_the_csrf_word_of_one_session_is_not_that_of_another(root: Path) -> None
         refused(one.post(address, json=POSTS["/api/promise"], headers=headers), 403)
 
 
+@pytest.mark.usefixtures("in_process")
 def test_read_only_does_nothing(root: Path) -> None:
     before = sorted(str(path) for path in root.rglob("*"))
     with browsing(root, read_only=True) as browser:

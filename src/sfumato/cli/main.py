@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -49,6 +50,14 @@ FAILED = 1
 USAGE = 2
 
 
+@cache
+def _command(verb: str) -> Any:
+    """Built once a process: typer makes a validator of every option, and the tests call verbs often."""
+    command = typer.main.get_command(import_module(f"sfumato.cli.{verb}").app)
+    command.name = verb
+    return command
+
+
 class _Top(Verbs):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
@@ -57,11 +66,7 @@ class _Top(Verbs):
         return [(panel, name, summary) for name, (panel, summary) in VERBS.items()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in VERBS:
-            return None
-        command = typer.main.get_command(import_module(f"sfumato.cli.{cmd_name}").app)
-        command.name = cmd_name
-        return command
+        return _command(cmd_name) if cmd_name in VERBS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] not in VERBS and args[0].isidentifier():

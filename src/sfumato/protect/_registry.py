@@ -7,8 +7,8 @@ A plug-in package declares its class in the entry-point group ``sfumato.methods`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from importlib.metadata import entry_points
+from functools import cache
+from importlib import import_module, metadata
 from typing import Any, TypeVar
 
 from sfumato.privacy import Card, Unit, UnitKind
@@ -16,6 +16,7 @@ from sfumato.protect._dataset_method import DatasetMethod
 from sfumato.protect._method import Method, ProtectError, refuse_without_effect
 from sfumato.settings import checked, shown
 
+entry_points = cache(metadata.entry_points)  # reads a file of every installed package
 # name -> "module:Class"
 _METHODS: dict[str, str] = {
     "appearance-free": "sfumato.protect.hide._motion_only:AppearanceFree",

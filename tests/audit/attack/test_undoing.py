@@ -162,7 +162,7 @@ def test_a_learned_inverse_beats_the_squares_on_pictures_it_never_saw() -> None:
     clear = scene(48, 48, 99)
     for at_places in (True, False):
         undo = learned(
-            [(each, squares(each), mask) for each in public], steps=120, at_places=at_places
+            [(each, squares(each), mask) for each in public], steps=60, at_places=at_places
         )
         (found,) = reconstruct(
             clear[None], squares(clear)[None], {"learned": undo}, masks=mask[None]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -70,12 +68,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_persons_of_ones_own_folder_and_model_from_the_command_line(folder: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-m", "sfumato", "train", "train.yaml"],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = CliRunner().invoke(app, ["train.yaml"])
+    assert done.exit_code == 0, done.output
     card = read_card(folder / "run" / "model.safetensors")
     assert isinstance(card.promise, Guarantee)
     assert str(card.promise.unit) == "person"
