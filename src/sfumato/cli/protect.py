@@ -156,6 +156,7 @@ def protect(
     operator: str | None,
     acknowledge_no_guarantee: bool,
     engine: str,
+    device: str | None,
     seed: int | None,
     force: bool,
     dry_run: bool,
@@ -198,7 +199,8 @@ def protect(
         _attributes(
             source, target, method, private, useful, donors_are, donors, donors_from, fit_on, state,
             settings=_settings(parse_pairs(settings or []), epsilon=epsilon), seed=seed, force=force,
-            misplaced=any(each is not None for each in beside) or engine != "local",
+            misplaced=any(each is not None for each in beside) or engine != "local"
+            or device is not None,
             spend=spend, dry=dry_run, as_json=as_json,
         )  # fmt: skip
         return
@@ -248,6 +250,7 @@ def protect(
         names="keep" if keep_names else "random",
         workers=workers,
         engine=engine,
+        device=device or "cpu",
         force=force,
         exports=releases.ReviewExports(preview, export_boxes, export_masks, review),
         pairs=None
