@@ -141,7 +141,7 @@ class PpOcr:
     def _provider(self, there: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
         """What ONNX Runtime calls the device that was asked for, where its build has it."""
         name = _PROVIDERS.get(self._wanted.type)
-        if name not in there:
+        if name is None or name not in there:
             return []
         # whole float32, so that what is found does not depend on the card
         cuda = {"device_id": self._wanted.index, "use_tf32": 0}
