@@ -9,22 +9,11 @@ from typing import Any, TypeVar
 import typer
 
 from sfumato.cli._help import BUDGET, EXPERT, OUTPUT, Verb, Verbs
-from sfumato.devices import using
 
 
 def option(panel: str, *default_and_names: Any, **more: Any) -> Any:
     """An option of one verb, in its panel of the help."""
     return typer.Option(*default_and_names, rich_help_panel=panel, **more)
-
-
-def _on_device(context: typer.Context, name: str | None) -> str | None:
-    """All of this command runs on ``name``, the CPU without one; ``emit`` says what did.
-
-    A verb with an engine chooses for itself: its nodes may have what this machine has not.
-    """
-    if "engine" not in {each.name for each in context.command.params}:
-        context.with_resource(using(name or "cpu"))
-    return name
 
 
 # A verb asks for one of these by naming a keyword-only parameter without default.
@@ -50,9 +39,7 @@ SHARED: dict[str, Any] = {
     "engine": option(
         EXPERT, "local", help="Where a folder is worked on: local, ray, or ray://HOST:10001."
     ),
-    "device": option(
-        EXPERT, None, help="auto, cpu, cuda, cuda:N or mps (cpu).", callback=_on_device
-    ),
+    "device": option(EXPERT, None, help="auto, cpu, cuda, cuda:N or mps (cpu)."),
     "seed": option(EXPERT, None, help="For tests only: the result is not private."),
     "ledger": option(BUDGET, None, help="Ledger file or URL (or SFUMATO_LEDGER)."),
     "dataset": option(BUDGET, None, help="The data set's name in the ledger."),
