@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "sfumato"
-COMMON = {"errors", "files", "progress", "settings"}
+COMMON = {"devices", "errors", "files", "progress", "settings"}
 
 
 def allowed_imports() -> dict[str, set[str]]:

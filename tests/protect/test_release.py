@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 import pytest
 
+from sfumato.devices import device_for
 from sfumato.errors import SfumatoError
 from sfumato.jobs import NAMES_NOTE
 from sfumato.ledger import Ledger
@@ -27,7 +28,16 @@ from sfumato.media import (
     write_image,
 )
 from sfumato.privacy import Guarantee, NoGuarantee, card_path, check_outputs, read_card
-from sfumato.protect import Method, OutputSettings, Promise, ProtectError, Shape, get, release
+from sfumato.protect import (
+    Method,
+    OutputSettings,
+    Promise,
+    ProtectError,
+    Shape,
+    _command,
+    get,
+    release,
+)
 from sfumato.protect._chain import Chain
 from sfumato.protect._command import CommandResult, Request, dry_run, run
 from sfumato.protect._release import narrowed_by_sound
@@ -555,3 +565,53 @@ def test_what_a_tolerant_reader_passed_over_is_said(tmp_path: Path) -> None:
     assert report.payload["damage"]
     assert any("in.mkv is damaged" in line for line in report.lines)
     assert "damaged" not in card_path(target).read_text()
+
+
+class Networked(Failing):
+    """Passes pictures through a network of its own, so to speak."""
+
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        device_for("network")
+        yield from frames
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+
+
+def test_the_card_says_what_ran_on_which_device(
+    tmp_path: Path, two_gpus: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_command, "make", lambda name, settings: Networked())
+    source = write_video(tmp_path / "in.mp4", frames=2)
+    settings: dict[str, Any] = {"method": "x", "settings": {}, "output": {}}
+    for wanted, on_card in (("cuda:1", "cuda:1 (network); cpu (the rest)"), ("cpu", "cpu")):
+        target = tmp_path / f"{wanted[:4]}.mp4"
+        report = run(make_order(source, target, settings={}, device=wanted), None, str)
+        assert read_card(target).device == on_card
+        assert report.payload["ran_on"] == [f"network on {wanted}"]
+        assert any("Ran on: network on cuda:1" in line for line in report.lines) == (
+            wanted != "cpu"
+        )
+        # an item of a folder, as a process or a node is given it
+        other = tmp_path / f"{wanted[:4]}-item.mp4"
+        found = _command.release_item(source, other, settings | {"device": wanted})
+        assert found["ran_on"] == [f"network on {wanted}"]
+        assert read_card(other).device == on_card
+
+
+def test_a_gpu_that_is_asked_for_is_needed_of_a_cluster() -> None:
+    assert _command._needs(Networked(), "cuda:0").gpus == 1
+    assert _command._needs(Networked(), "cpu").gpus == 0
+    assert _command._needs(Networked(), "cuda").cpus == Networked.needs.cpus
+
+
+def test_a_device_that_is_not_there_is_one_sentence_before_anything_is_read(tmp_path: Path) -> None:
+    source = write_video(tmp_path / "in.mp4", frames=2)
+    with pytest.raises(SfumatoError, match=r"below|torch sees none"):
+        run(make_order(source, tmp_path / "out.mp4", device="cuda:999"), None, str)
+    assert not (tmp_path / "out.mp4").exists()

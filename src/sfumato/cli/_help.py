@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.cli._output import console
+from sfumato.devices import using
 from sfumato.errors import UsageMistakeError, did_you_mean
 
 PROMISE, WHERE, BY_EYE, ATTRIBUTES = "Promise", "Where", "By eye", "Attributes (pass, pass-ldp)"
@@ -26,6 +27,16 @@ _WIDEST = 100
 
 class Verb(typer.core.TyperCommand):
     """One command; its epilog holds examples, a line each."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """All of a command with ``--device`` runs there, on the CPU without it; ``emit`` says what did.
+
+        One with an engine chooses for itself: its nodes may have what this machine has not.
+        """
+        if "device" not in ctx.params or "engine" in ctx.params:
+            return super().invoke(ctx)
+        with using(ctx.params["device"] or "cpu"):
+            return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if _HELP_ALL in args[: args.index("--") if "--" in args else None]:

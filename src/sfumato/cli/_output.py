@@ -14,6 +14,8 @@ import typer
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
+from sfumato.devices import used_devices, used_words
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -53,10 +55,14 @@ def emit(
 
     Whatever is not ``ok`` ends the command with exit code 1.
     """
+    used = used_devices()
     if as_json:
-        print(json.dumps({**payload, "ok": ok}, sort_keys=True, allow_nan=False))
+        ran_on = {"ran_on": used} if used else {}
+        print(json.dumps({**ran_on, **payload, "ok": ok}, sort_keys=True, allow_nan=False))
     else:
         out = console()
+        if used:
+            out.print(f"Ran on {used_words(used)}.")
         for part in words:
             out.print(part)
     if not ok:

@@ -99,6 +99,7 @@ def membership(
     ),
     most: int = typer.Option(2000, min=4, max=10**7, help="Records looked at of each side."),
     *,
+    device: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -258,6 +259,7 @@ def reconstruct(
     start: int = typer.Option(0, min=0, help="The first frame looked at."),
     most: int = typer.Option(32, min=1, max=10**6, help="Frames looked at."),
     *,
+    device: str | None,
     force: bool,
     as_json: bool,
 ) -> None:

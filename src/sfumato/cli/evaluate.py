@@ -24,6 +24,7 @@ def evaluate(
     kind: str = typer.Option(..., help="lsp, mpii, human-art or coco."),
     split: str = typer.Option(..., help="The part to score on; never the one it was trained on."),
     *,
+    device: str | None,
     as_json: bool,
 ) -> None:
     """PCKh@0.5 and @0.1 where head sizes are known, OKS average precision on COCO's joints, PCK by torso."""

@@ -157,6 +157,7 @@ def protect(
     operator: str | None,
     acknowledge_no_guarantee: bool,
     engine: str,
+    device: str | None,
     seed: int | None,
     force: bool,
     dry_run: bool,
@@ -196,6 +197,7 @@ def protect(
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
                   preview, pairs_to, unit, delta, public_mask, cover, leave_open, start, end,
                   keep_text]  # fmt: skip
+        beside.append(device)
         if any(each is not None for each in beside) or engine != "local":
             raise SfumatoError(
                 f"Expected no options for pictures with --method {method}, got some: it releases "
@@ -257,6 +259,7 @@ def protect(
         names="keep" if keep_names else "random",
         workers=workers,
         engine=engine,
+        device=device or "cpu",
         force=force,
         exports=releases.ReviewExports(preview, export_boxes, export_masks, review),
         pairs=None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sfumato.data._problems import Problems, existing_folder, require_some
 from sfumato.data._records import IterableRecords, Record, RecordsError
 from sfumato.errors import reading
-from sfumato.media import VideoReader, open_sequence, open_video, read_frames
+from sfumato.media import open_sequence, open_video, read_frames
 
 VIDEO_SUFFIXES = frozenset({".avi", ".mp4", ".mkv", ".mov", ".webm", ".mpg", ".mpeg", ".m4v"})
 # what the avatar method writes beside a video: the exact public mask and its pixels without loss
@@ -170,22 +170,13 @@ def sampled_frames(
         return read_frames(path, tolerant=tolerant), None
     with open_video(path, tolerant=tolerant) as video:
         guess = video.info.expected_frames or 0
-        kept, count = _kept(video, sampling.places(guess) if guess else ())
+        kept, count = video.pictures_at(set(sampling.places(guess).tolist()) if guess else ())
     places = sampling.places(count)
     if any(place not in kept for place in places.tolist()):
         # headers lie (cut-off files, bad metadata): now that the frames are counted, once more
         with open_video(path, tolerant=tolerant) as video:
-            kept, _ = _kept(video, places)
+            kept, _ = video.pictures_at(set(places.tolist()))
     return np.stack([kept[place] for place in places.tolist()]), places
-
-
-def _kept(video: VideoReader, places: Iterable[int]) -> tuple[dict[int, Any], int]:
-    """The pictures at ``places``, and how many there are in all."""
-    wanted, kept, count = {int(place) for place in places}, {}, 0
-    for count, frame in enumerate(video, start=1):
-        if count - 1 in wanted:
-            kept[count - 1] = frame.image
-    return kept, count
 
 
 @reading("a mask that belongs to its video", RecordsError)

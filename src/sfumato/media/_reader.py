@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,7 +23,7 @@ from sfumato.media._container import (
 )
 from sfumato.media._errors import MediaError
 from sfumato.media._ffv1 import SliceCheck
-from sfumato.media._info import Frame, VideoInfo
+from sfumato.media._info import Frame, Image, VideoInfo
 from sfumato.media._pictures import PLACEHOLDER, PictureCount
 
 _LONGEST = 1 << 40  # seconds; a header that claims more claims nothing
@@ -106,21 +106,42 @@ class VideoReader:
         self._stack.close()
 
     def __iter__(self) -> Iterator[Frame]:
+        return (self._show(frame) for frame in self._in_order())
+
+    def pictures_at(self, places: Collection[int]) -> tuple[dict[int, Image], int]:
+        """The pictures at ``places``, and how many there are in all.
+
+        The others are decoded, since later ones build on them, and not converted, which is half the time.
+        """
+        kept, count = dict[int, Image](), 0
+        for count, frame in enumerate(self._in_order(), start=1):
+            if count - 1 in places:
+                kept[count - 1] = self._show(frame).image
+            else:
+                self._require_size(frame)
+                self._clock.stamp(frame)
+        self.damage.times_mended = self._clock.mended
+        return kept, count
+
+    def _in_order(self) -> Iterator[Any]:
         frame, self._next = self._next, None
         if frame is None:
             raise MediaError(
                 "Expected a fresh reader, got one that was read already: open the video again."
             )
         while frame is not None:
-            yield self._show(frame)
+            yield frame
             frame = next(self._decoded, None)
 
-    def _show(self, frame: Any) -> Frame:
+    def _require_size(self, frame: Any) -> None:
         if (frame.width, frame.height) != self._coded_size:
             raise MediaError(
                 f"Expected {self._coded_size[0]} x {self._coded_size[1]} frames throughout, got "
                 f"one of {frame.width} x {frame.height}: split the video where its size changes."
             )
+
+    def _show(self, frame: Any) -> Frame:
+        self._require_size(frame)
         try:
             image = turn(to_rgb(frame), self._way)
         except DECODING_ERRORS as error:

@@ -5,7 +5,7 @@ that the beginning can run once per record. No model has a layer that mixes reco
 BatchNorm: freeze it or replace it before private training.
 """
 
-from sfumato.models._device import choose_device, device_of
+from sfumato.devices import choose_device, device_of
 from sfumato.models._efficientnet import EfficientNetLite0, efficientnet_lite0
 from sfumato.models._encoders import MelCNN, RecordMLP, SensorCNN
 from sfumato.models._i3d import I3D, i3d, i3d_state, kinetics400_classes

@@ -51,7 +51,8 @@ class SpeakerEncoder(nn.Module):
         """A vector for every window of 1.6 s, every 0.8 s."""
         mels = self.mel(sound)
         starts = range(0, max(len(mels) - _PARTIAL, 0) + 1, _STEP)
-        return np.asarray(self(torch.stack([mels[s : s + _PARTIAL] for s in starts])).numpy())
+        each = torch.stack([mels[s : s + _PARTIAL] for s in starts])
+        return np.asarray(self(each).cpu().numpy())
 
     def embed(self, sound: Floats) -> Floats:
         """One unit vector for a recording."""
@@ -60,13 +61,13 @@ class SpeakerEncoder(nn.Module):
 
     def mel(self, sound: Floats) -> Tensor:
         """(frames, 40) mel powers of Hann windows of 25 ms every 10 ms, as librosa makes them."""
-        samples = torch.as_tensor(np.asarray(sound, dtype=np.float32))
+        samples = torch.as_tensor(np.asarray(sound, dtype=np.float32)).to(self.filters.device)
         short = _PARTIAL * _HOP - len(samples)
-        level = samples.square().mean().sqrt() if len(samples) else torch.zeros(())
+        level = samples.square().mean().sqrt() if len(samples) else samples.new_zeros(())
         if 0 < level < _LEVEL:
             samples = samples * (_LEVEL / level)
         samples = nn.functional.pad(samples, (0, max(short, 0)))
-        window = torch.hann_window(_WINDOW)
+        window = torch.hann_window(_WINDOW, device=samples.device)
         spectrum = torch.stft(samples, _WINDOW, _HOP, window=window, pad_mode="constant",
                               return_complex=True).abs().square()  # fmt: skip
         return (self.filters @ spectrum).T

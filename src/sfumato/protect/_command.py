@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from heapq import nsmallest
@@ -16,9 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfumato.devices import using
 from sfumato.errors import SfumatoError
 from sfumato.files import refuse_overwrite
-from sfumato.jobs import Outcome, Start, choose_engine, name_list, run_job
+from sfumato.jobs import Needs, Outcome, Start, choose_engine, name_list, run_job
 from sfumato.media import (
     AUDIO_SUFFIXES,
     IMAGE_SUFFIXES,
@@ -81,6 +82,7 @@ class Request:
     names: Literal["random", "keep"] = "random"
     workers: int | None = None
     engine: str = "local"
+    device: str = "cpu"
     force: bool = False
     exports: ReviewExports = field(default_factory=ReviewExports)
     pairs: BeforeAfterPairs | None = None
@@ -188,6 +190,9 @@ def run(request: Request, spend: Spend | None, say: Callable[[str], None]) -> Co
     method = make(request.method, settings)
     if not method.draws_at_random and any(name.rpartition(".")[2] == "seed" for name in settings):
         said.append(f"The seed has no effect: {method.name} draws nothing at random.")
+    if request.engine == "local":
+        with using(request.device):
+            pass  # a device that is not there is said before anything is read; a cluster's nodes look themselves
     for sentence in (*said, *method.remarks(NOMINAL)):
         say(sentence)
     if request.source.is_dir():
@@ -203,9 +208,13 @@ def run(request: Request, spend: Spend | None, say: Callable[[str], None]) -> Co
 def _file(request: Request, settings: dict[str, Any], spend: Spend | None) -> CommandResult:
     method = make(request.method, settings)
     reading = Reading()
-    with review_exports(
-        method, request.exports, request.source, request.target, request.output, force=request.force
-    ) as written:
+    with (
+        using(request.device) as used,
+        review_exports(
+            method, request.exports, request.source, request.target, request.output,
+            force=request.force,
+        ) as written,
+    ):  # fmt: skip
         promise = release(
             method,
             request.source,
@@ -222,12 +231,27 @@ def _file(request: Request, settings: dict[str, Any], spend: Spend | None) -> Co
             f"Pairs for internal review are in {request.pairs.folder}: they contain originals, do not "
             "share them and delete them afterwards."
         )
-    lines = [f"Wrote {request.target} and its card.", *written.words]
-    payload = {"outputs": [request.target.name], "failed": 0, "promise": promise.to_json()}
+    ran_on = _ran_on(used, method)
+    lines = [f"Wrote {request.target} and its card.", *written.words, *_on_devices(request, ran_on)]
+    payload = {"outputs": [request.target.name], "failed": 0, "promise": promise.to_json(),
+               "ran_on": ran_on}  # fmt: skip
     if reading.damage:
         lines.append(_damaged(request.source.name, reading.damage))
         payload["damage"] = reading.damage
     return CommandResult(payload | written.payload, lines, outputs=[request.target])
+
+
+def _ran_on(used: Mapping[str, str], method: Method) -> list[str]:
+    """Every part with what it really ran on: networks, then detectors."""
+    return [f"{part} on {device}" for part, device in (*used.items(), *method.detectors_used)]
+
+
+def _on_devices(request: Request, ran_on: Iterable[str]) -> list[str]:
+    """What is said of it where another device than the CPU was asked for."""
+    if request.device == "cpu":
+        return []
+    said = "; ".join(ran_on)
+    return [f"Asked for {request.device}. Ran on: {said or 'the CPU, it has no network'}."]
 
 
 def _damaged(name: str, damage: str) -> str:
@@ -265,8 +289,8 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
         request.target,
         release_item,
         engine=choose_engine(request.engine, request.workers),
-        needs=method.needs,
-        warm=partial(get_ready, request.method, settings),
+        needs=_needs(method, request.device),
+        warm=partial(get_ready, request.method, settings, request.device),
         repeatable=not _draws_noise(method),
         settings=job_settings,
         force=request.force,
@@ -274,19 +298,24 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
         suffix=_suffix(request),
         kinds=("audio",) if get(request.method.split("+")[0]).medium == "sound" else None,
         guard=None if spend is None else _Reservation(request, settings, spend),
-        aside=None
-        if previews is None
-        else {
-            "previews": str(previews.absolute()),
-            "root": str(request.source),
-            "force": request.force,
-        },
+        aside={"device": request.device}
+        | (
+            {}
+            if previews is None
+            else {
+                "previews": str(previews.absolute()),
+                "root": str(request.source),
+                "force": request.force,
+            }
+        ),
     )
     outputs, promises, damaged = [], set(), []
+    ran_on: dict[str, None] = {}
     for each in chain(done.outcomes.of("done"), done.outcomes.of("skipped")):
         assert each.output is not None
         outputs.append(each.output)
         promises.add(json.dumps(each.result["promise"], sort_keys=True))
+        ran_on |= dict.fromkeys(each.result.get("ran_on", ()))
         if each.state == "done" and each.result["damage"]:
             damaged.append({"name": each.source.name, "reason": each.result["damage"]})
     payload: dict[str, Any] = {
@@ -297,12 +326,13 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
         "damaged": damaged,
         "promises": [json.loads(each) for each in sorted(promises)],
         "name_list": name_list(request.target).name,
+        "ran_on": list(ran_on),
     }
     if done.nodes:
         payload["nodes"] = [asdict(each) for each in done.nodes]
         payload["repeated"] = done.repeated
     words = [_damaged(each["name"], each["reason"]) for each in payload["damaged"]]
-    words += _most_doubtful(done.outcomes.of("done"))
+    words += [*_most_doubtful(done.outcomes.of("done")), *_on_devices(request, ran_on)]
     if previews is not None:
         words.append(
             f"Previews of what was protected now are in {previews}, named as the outputs: they show the "
@@ -372,9 +402,16 @@ def _draws_noise(method: Method) -> bool:
         return True
 
 
-def get_ready(method: str, settings: dict[str, Any]) -> None:
+def _needs(method: Method, device: str) -> Needs:
+    """What the method declares, and a GPU for each item where one was asked for by name."""
+    on_gpu = device.startswith("cuda")
+    return replace(method.needs, gpus=max(method.needs.gpus, 1.0)) if on_gpu else method.needs
+
+
+def get_ready(method: str, settings: dict[str, Any], device: str = "cpu") -> None:
     """On a node, once: pull and open what the method works with, by a few frames made up here."""
-    with suppress(ProtectError):  # it needs a file, or a longer video: nothing to pull
+    # it needs a file, or a longer video: nothing to pull
+    with using(device), suppress(ProtectError):
         estimate(make(method, settings), _SMALL)
 
 
@@ -385,10 +422,14 @@ def release_item(source: Path, target: Path, settings: dict[str, Any]) -> dict[s
     method = make(settings["method"], settings["settings"])
     exports = ReviewExports(_preview_place(source, target, settings))
     force, counted = bool(settings.get("force")), settings.get("counted")
-    with review_exports(method, exports, source, target, output, force=force) as written:
+    with (
+        using(settings.get("device")) as used,
+        review_exports(method, exports, source, target, output, force=force) as written,
+    ):
         promise = release(method, source, target, output=output, reading=reading, counted=counted)
     doubtful = {name: written.payload.get(name) for name in ("doubtful_frames", "look_first")}
-    return {"promise": promise.to_json(), **asdict(reading), **doubtful}
+    ran_on = _ran_on(used, method)
+    return {"promise": promise.to_json(), **asdict(reading), **doubtful, "ran_on": ran_on}
 
 
 def _preview_place(source: Path, target: Path, settings: dict[str, Any]) -> Path | None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfumato.devices import used_words, using
 from sfumato.files import refuse_overwrite, refuse_replacing, staging_folder
 from sfumato.jobs import NAMES_NOTE
 from sfumato.media import (
@@ -162,10 +163,11 @@ def release(
         # the budget is committed before anybody can see the output, never after
         with (spend or _free)(promise) as held:
             made = staging / target.name
-            work.make(made)
-            if isinstance(promise, NoGuarantee):
-                # under a guarantee, whether something is released may not depend on the original
-                _checked(work, made)
+            with using() as used:
+                work.make(made)
+                if isinstance(promise, NoGuarantee):
+                    # under a guarantee, whether something is released may not depend on the original
+                    _checked(work, made)
             done = f"A {kind}{' file' * (kind == 'sound')} was protected: {method.summary}."
             done = " ".join([done, *work.said, *method.on_purpose])
             if pairs is not None:
@@ -180,6 +182,7 @@ def release(
                 | ({} if kind == "sound" else {"codec": how.codec, "audio": work.audio})
                 | ({"voice": work.voice} if work.voice else {})
                 | (counted or counted_under(held)),
+                device=used_words(used),
                 detectors=tuple(f"{name} on {device}" for name, device in method.detectors_used),
                 reviews=(),
                 temporary_files=method.temporary_files,

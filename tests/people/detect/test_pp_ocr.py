@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import cv2
 import numpy as np
 import pytest
 
-from sfumato import people
+from sfumato import people, store
+from sfumato.devices import using
 from sfumato.people._text_line import SURE
 from sfumato.people.detect._pp_ocr import PpOcr, lines_of, pieces
 
@@ -142,3 +144,53 @@ def test_a_floor_as_large_as_the_picture_is_no_text_and_a_huge_line_needs_a_seco
     assert Drawn(floor).detect_in_turn(picture, 0) == []
     (line,) = Drawn(words).detect_in_turn(picture, 0)
     assert line.score < SURE
+
+
+class Runtime:
+    """An ONNX Runtime whose sessions say which providers they really took."""
+
+    def __init__(self, *there: str) -> None:
+        self.there, self.asked = there, []
+
+    def get_available_providers(self) -> list[str]:
+        return [*self.there, "CPUExecutionProvider"]
+
+    SessionOptions = type("SessionOptions", (), {})
+
+    def InferenceSession(self, path: str, options: object, *, providers: list) -> Runtime:
+        self.asked = providers
+        return self
+
+    def get_providers(self) -> list[str]:
+        return self.get_available_providers()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "ran_on"),
+    [
+        ("cpu", ["CUDAExecutionProvider"], "cpu (ONNX Runtime)"),
+        ("cuda:1", ["CUDAExecutionProvider"], "cuda:1 (ONNX Runtime)"),
+        ("cuda:1", [], "cpu (ONNX Runtime)"),
+        ("mps", ["CoreMLExecutionProvider"], "mps (ONNX Runtime)"),
+    ],
+)
+def test_the_runtime_takes_the_chosen_device_where_it_can_and_says_what_it_took(
+    wanted: str, there: list[str], ran_on: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    runtime = Runtime(*there)
+    monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
+    monkeypatch.setattr(store, "path", lambda name, **more: name)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    with using(wanted):
+        detector = PpOcr()
+    assert detector.device == ran_on  # asked outside: the choice was made when it was built
+    detector._runtime()
+    assert runtime.asked[-1] == "CPUExecutionProvider"
+    taken = [each[0] for each in runtime.asked[:-1]]
+    assert taken == ([] if ran_on.startswith("cpu") else there)
+    if wanted == "cuda:1" and there:
+        assert runtime.asked[0][1]["device_id"] == 1

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import random
+import sys
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +16,10 @@ import numpy as np
 import pytest
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from device_check import CUDA, FakeCuda
 from sfumato.body import cast_of, draw, rest_motion
+from sfumato.devices import using
 from sfumato.media import VideoWriter
 from sfumato.privacy import card_path
 from sfumato.protect import ProtectError
@@ -345,3 +351,42 @@ def test_people_apart_have_a_crop_each_and_people_together_share_one() -> None:
         assert not covered[rows, columns].any()
         covered[rows, columns] = True
     assert covered[touched].all()
+
+
+def test_diffusion_runs_on_the_chosen_device_and_leaves_nothing_behind(
+    models: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under ``device_check.FakeCuda``: every tensor is followed, and the picture is the CPU's."""
+    pictures = torch.rand(5, 3, 48, 48)
+    hints = {name: torch.rand(5, 3, 48, 48) for name in ("depth", "pose", "face")}
+
+    import diffusers
+    import transformers
+
+    kinds = [diffusers.UNet2DConditionModel, diffusers.MotionAdapter, diffusers.AutoencoderKL,
+             diffusers.ControlNetModel, transformers.CLIPTextModel]  # fmt: skip
+    for kind in kinds:  # read from disk once, outside: their loader has devices of its own
+
+        @functools.cache
+        def once(name: str, subfolder: str, real: Any = kind.from_pretrained) -> Any:
+            return real(name, subfolder=subfolder, use_safetensors=True)
+
+        def copied(name: str, *, once: Any = once, subfolder: str = "", **more: Any) -> Any:
+            return copy.deepcopy(once(name, subfolder))
+
+        monkeypatch.setattr(kind, "from_pretrained", copied)
+
+    def refined() -> torch.Tensor:
+        how = Refinement.of(refinement(models))
+        return Refiner(how, np.random.default_rng(0)).refine(pictures, hints)
+
+    here = refined()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with FakeCuda() as fake, using("cuda") as used:
+        there = refined()
+        assert there.device == CUDA
+        there = there.cpu()
+    assert used == {"diffusion": "cuda:0"}
+    assert fake.operations["cuda"] > 100
+    torch.testing.assert_close(there, here)

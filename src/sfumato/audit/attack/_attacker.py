@@ -263,4 +263,4 @@ def _table(points: Floats, codes: Codes, classes: int) -> AttributeTable:
 def _network_probabilities(network: Any, points: Floats) -> Floats:
     with torch.no_grad():
         logits = network(network.features(torch.from_numpy(points).float()))["class"]
-    return np.asarray(torch.softmax(logits, 1).numpy(), dtype=np.float64)
+    return np.asarray(torch.softmax(logits, 1).cpu().numpy(), dtype=np.float64)

@@ -12,6 +12,7 @@ from torch import nn
 
 from sfumato.audit.attack._undo import Frames, Masks, Undo, boxes_of
 from sfumato.audit.measure._measure import MeasureError
+from sfumato.devices import device_for, device_of
 
 Picture = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -61,13 +62,14 @@ def learned(
     missing = torch.stack([_colours(clear.astype(np.float32) - shown) for clear, shown, _ in known])
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        network = _Inverse()
+        device = device_for("network that learns to undo")
+        network = _Inverse().to(device)
         optimizer = torch.optim.Adam(network.parameters(), 3e-3)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         rng = np.random.default_rng(seed)
         for _ in range(steps):
             rows = torch.from_numpy(rng.integers(len(known), size=_BATCH))
-            x, y = _varied(inputs[rows], missing[rows], rng)
+            x, y = (t.to(device) for t in _varied(inputs[rows], missing[rows], rng))
             inside = x[:, 3:]
             loss = ((network(x) - y).square() * inside).sum() / inside.sum().clamp(min=1)
             optimizer.zero_grad()
@@ -98,7 +100,8 @@ def _missing(
     if min(size) == 0:
         return np.zeros(part.shape, np.float32)
     planes = _planes(_sized(part, size), _sized(inside.view(np.uint8), size) > 0)
-    found = (network(planes[None])[0].permute(1, 2, 0) * 255).numpy()
+    given = planes[None].to(device_of(network))
+    found = (network(given)[0].permute(1, 2, 0) * 255).cpu().numpy()
     return np.asarray(cv2.resize(found, (wide, high), interpolation=cv2.INTER_LINEAR))
 
 

@@ -22,6 +22,7 @@ from sfumato.audit.attack._membership import (
 )
 from sfumato.audit.certify._epsilon import AuditError
 from sfumato.data import Records, Subset, find_dataset
+from sfumato.devices import device_for
 from sfumato.learn import Plan, TrainConfig, make_job, read_config, train
 from sfumato.learn.config import (
     CONFIG,
@@ -115,6 +116,7 @@ def audit_members(
     inside = np.arange(len(pool)) < len(members)
     target = build_model(config, len(members.classes))
     load_weights(target, folder / MODEL)
+    target.to(device_for("attacked model"))
     seen = confidences(target, pool, plan, config)
     promise = card.promise
 
@@ -132,7 +134,7 @@ def audit_members(
             done += 1
             say(f"training shadow model {done} of {shadows}")
             tell("shadow models", done - 1, shadows)
-            model = build_model(config, len(members.classes))
+            model = build_model(config, len(members.classes)).to(device_for("shadow models"))
             train(
                 model, Subset(pool, indices.tolist()), plan, speed=speed_of(config),
                 optimizer=optimizer_of(config), prepare=preparation(config),
@@ -160,9 +162,9 @@ def confidences(model: nn.Module, records: Records, plan: Plan, config: TrainCon
         for start in range(0, len(records), _BATCH):
             rows = streams.held_out(records, range(start, min(start + _BATCH, len(records))))
             assert rows is not None
-            scores = forward(model, rows.x).double().softmax(-1)
+            scores = forward(model, rows.x).cpu().double().softmax(-1)
             scores = scores.reshape(rows.records, rows.clips, -1).mean(1)
-            right = scores.gather(1, rows.y[:: rows.clips, None].long())[:, 0]
+            right = scores.gather(1, rows.y[:: rows.clips, None].cpu().long())[:, 0]
             right = right.clamp(1e-12, 1 - 1e-12)
             found.append((right.log() - (1 - right).log()).numpy())
     model.train(was)

@@ -22,6 +22,7 @@ from sfumato.audit.measure._measure import MeasureError
 from sfumato.audit.measure._nag import nag
 from sfumato.audit.measure._scores import AttributeScores, ClassifierScores
 from sfumato.data import Records
+from sfumato.devices import device_for
 
 
 class Obfuscation(Protocol):
@@ -108,7 +109,7 @@ class ProbeNetwork(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """Whitened input; the same in every epoch, so computed outside the steps."""
-        return (x.flatten(1) - self.mean) @ self.basis
+        return (x.to(self.mean.device).flatten(1) - self.mean) @ self.basis
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         hidden = self.trunk(features)
@@ -175,7 +176,7 @@ def train_probe(
         released, held_released = _sampler(protector, used.x), _sampler(protector, held.x)
         example = released(generator)
         heads = {name: table.class_count(name) for name in table.labels}
-        network = ProbeNetwork(example, heads, settings)
+        network = ProbeNetwork(example, heads, settings).to(device_for("probing network"))
         best, best_state, best_epoch = math.inf, _state(network), 0
         steps = settings.epochs * max(1, math.ceil(len(used) / settings.batch))
         optimizer = torch.optim.AdamW(
@@ -215,7 +216,7 @@ def score_probe(
     for name, logit in logits.items():
         counts = torch.bincount(known.labels[name], minlength=known.class_count(name)).double()
         measure = ClassifierScores(known.class_count(name), (counts / counts.sum()).numpy())
-        measure.update(torch.softmax(logit, 1).numpy(), tested.labels[name].numpy())
+        measure.update(torch.softmax(logit, 1).cpu().numpy(), tested.labels[name].numpy())
         found[name] = measure.compute()
     return found
 
@@ -229,7 +230,10 @@ def _sampler(protector: Obfuscation | None, x: Tensor) -> Callable[[np.random.Ge
 
 
 def _cross_entropy(logits: Mapping[str, Tensor], table: AttributeTable, rows: Tensor) -> Tensor:
-    losses = [functional.cross_entropy(logits[name], table.labels[name][rows]) for name in logits]
+    losses = [
+        functional.cross_entropy(logit, table.labels[name][rows].to(logit.device))
+        for name, logit in logits.items()
+    ]
     return torch.stack(losses).sum()
 
 

@@ -23,6 +23,7 @@ from torch import nn
 from sfumato.audit.attack._voice_views import voice_views
 from sfumato.audit.measure._measure import BatchedMeasure, Estimate, MeasureError, Result
 from sfumato.audit.measure._scores import wilson
+from sfumato.devices import device_for
 from sfumato.errors import reading
 from sfumato.media import list_media, read_audio
 from sfumato.models import SPEAKER_RATE, SpeakerEncoder
@@ -144,16 +145,17 @@ def trained_scores(
 
 def _by_networks(x: Floats, ids: npt.NDArray[np.int64], y: Floats, steps: int) -> Floats:
     """Three networks with one hidden layer."""
-    seen, asked = (torch.as_tensor(each, dtype=torch.float32) for each in (x, y))
-    labels = torch.as_tensor(ids)
-    total = torch.zeros(len(asked), int(ids.max()) + 1)
+    device = device_for("networks that learn voices")
+    seen, asked = (torch.as_tensor(each, dtype=torch.float32).to(device) for each in (x, y))
+    labels = torch.as_tensor(ids).to(device)
+    total = torch.zeros(len(asked), int(ids.max()) + 1, device=device)
     with torch.random.fork_rng():
         for seed in range(3):
             torch.manual_seed(seed)
             net = nn.Sequential(
                 nn.Dropout(0.2), nn.Linear(x.shape[1], 64), nn.ReLU(), nn.Dropout(0.3),
                 nn.Linear(64, total.shape[1]),
-            )  # fmt: skip
+            ).to(device)  # fmt: skip
             optimizer = torch.optim.AdamW(net.parameters(), 5e-3, weight_decay=0.1)
             for _ in range(steps):
                 optimizer.zero_grad()
@@ -162,7 +164,7 @@ def _by_networks(x: Floats, ids: npt.NDArray[np.int64], y: Floats, steps: int) -
             net.eval()
             with torch.no_grad():
                 total += torch.log_softmax(net(asked), 1)
-    return np.asarray(total.double().numpy() / 3)
+    return np.asarray(total.cpu().double().numpy() / 3)
 
 
 def _by_discriminants(x: Floats, ids: npt.NDArray[np.int64], y: Floats) -> Floats:
@@ -183,7 +185,7 @@ def speakers_folder(
 
     Who speaks is the column ``person`` of the labels, or the folder that a file lies in.
     """
-    encoder = SpeakerEncoder.pretrained()
+    encoder = SpeakerEncoder.pretrained().to(device_for("speaker network"))
     files, people = _paired_sounds(originals, protected, labels)
     names = sorted(set(people))
     who = np.array([names.index(each) for each in people])

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 
 from sfumato.audit.measure._measure import MeasureError
+from sfumato.devices import device_for
 from sfumato.models import efficientnet_lite0
 
 Floats = npt.NDArray[np.float32]
@@ -154,7 +155,9 @@ class _Network:
     """Mean and deviation over each map of EfficientNet-Lite0, averaged over a few frames."""
 
     def __init__(self, pictures: int, size: int, offline: bool) -> None:
-        self._steps = efficientnet_lite0(0, pretrained=True, offline=offline).steps()
+        network = efficientnet_lite0(0, pretrained=True, offline=offline)
+        self._device = device_for("network that looks at pictures")
+        self._steps = network.to(self._device).steps()
         self._pictures, self._size = pictures, size
 
     @torch.no_grad()
@@ -165,9 +168,9 @@ class _Network:
         shown = np.stack([cv2.resize(f, shape, interpolation=cv2.INTER_AREA) if f.shape[0] > shape[0]
                           else cv2.resize(f, shape) for f in frames[places]])  # fmt: skip
         x = torch.from_numpy((shown.astype(np.float32) / 255 - _MEAN) / _DEVIATION)
-        x, pooled = x.permute(0, 3, 1, 2).contiguous(), []
+        x, pooled = x.permute(0, 3, 1, 2).contiguous().to(self._device), []
         for step in self._steps:
             x = step.run(x)
             if step.name in _POOLED:
                 pooled += [x.mean((2, 3)), x.std((2, 3))]
-        return torch.cat(pooled, 1).mean(0).numpy()
+        return torch.cat(pooled, 1).mean(0).cpu().numpy()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.audit.measure._measure import Measure, MeasureError, Result
+from sfumato.devices import used_devices
 from sfumato.files import write_json
 from sfumato.privacy.measures import SCHEMA, MeasuresError, parse_measures
 
@@ -36,7 +37,8 @@ def measures_json(
     whole: dict[str, Any] = {"schema": SCHEMA, "version": 1}
     if title is not None:
         whole["title"] = title
-    whole |= {"settings": dict(settings or {}), "commands": list(commands)}
+    ran_on = {f"device of the {part}": device for part, device in used_devices().items()}
+    whole |= {"settings": {**(settings or {}), **ran_on}, "commands": list(commands)}
     return whole | {"measures": [result.to_json() for result in flat]}
 
 

@@ -19,6 +19,7 @@ from sfumato.data import (
     load_dataset,
     vocabulary,
 )
+from sfumato.devices import device_for
 from sfumato.learn._pose import PlaceLoss, PoseLoss, SkeletonFinder
 from sfumato.learn._scores import Scores
 from sfumato.learn.config._schema import ConfigError, PoseConfig, TrainConfig, read_config
@@ -98,6 +99,7 @@ def evaluate_pose(folder: Path, kind: str, data: Path, split: str) -> tuple[int,
     shown without noise (R4).
     """
     model, config = _trained(folder)
+    model.to(device := device_for("pose model"))
     trained_on = config.data
     same = trained_on.path is not None and trained_on.path.resolve() == data.resolve()
     if same and trained_on.kind == kind and trained_on.split == split:
@@ -115,7 +117,7 @@ def evaluate_pose(folder: Path, kind: str, data: Path, split: str) -> tuple[int,
     with torch.no_grad():
         for index in track(range(len(records)), "people", len(records)):
             record = records[index]
-            outputs.append(model(prepare(record.x, 1)[None]))
+            outputs.append(model(prepare(record.x, 1)[None].to(device)).cpu())
             labels.append(torch.from_numpy(np.asarray(record.y))[None])
             facts.append(record.attributes)
     return len(records), loss.scores(torch.cat(outputs), torch.cat(labels), facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import store
+from sfumato.devices import chosen_device
 from sfumato.media import Image
 from sfumato.people._text_line import SURE, TextLine
 
@@ -37,6 +39,7 @@ _LARGE, _CLEAR = 0.12, 0.8
 _UNSURE = SURE - 0.01
 # of the picture's shorter side, and times as long as high: what is higher and shorter is a floor or a wall
 _MOST, _LONG = 0.5, 3.0
+_PROVIDERS = {"cuda": "CUDAExecutionProvider", "mps": "CoreMLExecutionProvider"}
 _ENDS = 0.5  # heights by which a line is made longer at both ends: its first and last letters
 
 
@@ -47,7 +50,6 @@ class PpOcr:
     """
 
     name = "pp-ocr"
-    device = "cpu (ONNX Runtime)"
     at_once = True
 
     def __init__(
@@ -61,6 +63,15 @@ class PpOcr:
         self._path = str(store.path("pp-ocr-text", offline=offline))
         self._session: Any = None
         self._making = Lock()
+        # asked for here, where the choice is known: a session may be opened by another thread
+        self._wanted = chosen_device()
+
+    @property
+    def device(self) -> str:
+        """What it really runs on: a runtime that cannot use the device that was asked for takes the CPU."""
+        provider = _PROVIDERS.get(self._wanted.type)
+        used = provider is not None and provider in self._runtime().get_providers()
+        return f"{self._wanted if used else 'cpu'} (ONNX Runtime)"
 
     def detect(self, image: Image) -> list[TextLine]:
         """By both looks, as a whole and in pieces."""
@@ -121,10 +132,20 @@ class PpOcr:
                 options.intra_op_num_threads = 1
                 options.log_severity_level = 3
                 options.enable_cpu_mem_arena = False  # it would keep hundreds of megabytes
+                there = onnxruntime.get_available_providers()
                 self._session = onnxruntime.InferenceSession(
-                    self._path, options, providers=["CPUExecutionProvider"]
+                    self._path, options, providers=[*self._provider(there), "CPUExecutionProvider"]
                 )
             return self._session
+
+    def _provider(self, there: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+        """What ONNX Runtime calls the device that was asked for, where its build has it."""
+        name = _PROVIDERS.get(self._wanted.type)
+        if name is None or name not in there:
+            return []
+        # whole float32, so that what is found does not depend on the card
+        cuda = {"device_id": self._wanted.index, "use_tf32": 0}
+        return [(name, cuda if self._wanted.type == "cuda" else {})]
 
 
 def pieces(length: int) -> list[slice]:

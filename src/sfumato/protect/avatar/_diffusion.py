@@ -22,7 +22,7 @@ from pydantic import Field
 from torch import Tensor
 
 from sfumato.body import Camera, Drawing
-from sfumato.models import choose_device
+from sfumato.devices import device_for
 from sfumato.protect._method import ProtectError
 from sfumato.protect.avatar._conditions import CONDITIONS, DrawnBody, condition, over_grey
 from sfumato.settings import Text, checked, schema_of
@@ -51,7 +51,6 @@ class Refinement:
     window: Annotated[int, Field(ge=1, le=256)] = 16  # frames that the model sees at once
     overlap: Annotated[int, Field(ge=0, le=255)] = 6  # of them shared with the next window
     side: Annotated[int, Field(ge=8, le=4096)] = 512  # pixels of the crop's longer side
-    device: Text = "auto"
 
     def __post_init__(self) -> None:
         if not any(getattr(self, name) for name in CONDITIONS):
@@ -82,7 +81,7 @@ class Refiner:
     """Loads the models once and refines one window of drawings after the other."""
 
     def __init__(self, how: Refinement, noise: np.random.Generator) -> None:
-        self.how, self._noise, self._device = how, noise, choose_device(how.device)
+        self.how, self._noise, self._device = how, noise, device_for("diffusion")
         try:
             diffusers, transformers = import_module("diffusers"), import_module("transformers")
             unet = self._load(diffusers.UNet2DConditionModel, how.base, "unet")
@@ -189,7 +188,7 @@ class Refiner:
             ]
         )
         latents = clean * scale
-        self._scheduler.set_timesteps(self.how.steps)
+        self._scheduler.set_timesteps(self.how.steps, device=self._device)
         first = self.how.steps - max(1, round(self.how.strength * self.how.steps))
         times = self._scheduler.timesteps[first:]
         noise = torch.from_numpy(self._noise.standard_normal(latents.shape, dtype=np.float32))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,14 +58,19 @@ class Latent:
         if not all(np.isfinite(each).all() for each in (self.mean, self.components, self.spread)):
             raise LatentError("Expected finite numbers in a latent, got others: learn it anew.")
 
+    @cached_property
+    def _doubles(self) -> npt.NDArray[np.float64]:
+        """Converted once: doing it for every frame took most of its time."""
+        return self.components.astype(np.float64)
+
     def encode(self, image: Image) -> npt.NDArray[np.float64]:
         height, width = self.size
         small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
         centred = small.reshape(-1).astype(np.float64) - self.mean
-        return np.asarray(self.components.astype(np.float64) @ centred)
+        return np.asarray(self._doubles @ centred)
 
     def decode(self, code: npt.NDArray[np.float64], height: int, width: int) -> Image:
-        flat = self.mean + self.components.T @ code
+        flat = self.mean + self._doubles.T @ code
         small = flat.reshape(*self.size, CHANNELS).astype(np.float32)
         large = cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC)
         return np.clip(np.rint(large), 0, 255).astype(np.uint8)
