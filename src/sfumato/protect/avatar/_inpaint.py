@@ -47,6 +47,8 @@ _UNKNOWNS = 20_000  # pixels of a hole that are solved for at once
 _MOST = 31  # frames that a median is taken of
 _PIXELS = 200_000  # of a median at a time, to bound memory
 _SAMPLES = 40_000  # pixels by which light is compared
+_AROUND = 8  # pixels around a hole in which filling and frame are compared
+_OTHER = 32.0  # grey levels between them there: by the middle pixel, something else is before the camera now
 _SEAM = 10.0  # grey levels by which a filling is moved to fit its surroundings
 _SEAM_AT = 48  # pixels of the side at which that is worked out
 _SAME_ROOM = 12.0  # grey levels between two windows of one still camera
@@ -101,14 +103,18 @@ class SceneEraser:
         plate, never, light = self._plate(frames, hidden)
 
         def fill(t: int) -> tuple[Image, Mask]:
-            place = extent(hidden[t], 8)
+            place = extent(hidden[t], _AROUND)
             if place is None:
                 return frames[t], np.zeros(hidden[t].shape, bool)
-            out, hole = frames[t].copy(), hidden[t][place]
+            out, hole, guessed = frames[t].copy(), hidden[t][place], hidden[t] & never
             lit = np.clip(plate[place] + light[t], 0, 255).astype(np.uint8)
+            other = contradicted(lit, frames[t][place], hole, ~hole)
             lit = seamless(lit, frames[t][place], hole)
             out[place][hole] = lit[hole]
-            return out, hidden[t] & never
+            if other.any():
+                out[place] = fill_around(out[place], other, texture=False)
+                guessed[place] |= other
+            return out, guessed
 
         return Erased(len(frames), fill, True)
 
@@ -136,10 +142,10 @@ class SceneEraser:
         if not len(shown):
             return None
         gap = plate.reshape(-1, 3)[shown].astype(np.int16) - self._room.reshape(-1, 3)[shown]
-        offset = np.median(gap, axis=0)
+        offset = np.median(gap, axis=0).astype(np.int16)
         if np.mean(np.abs(gap - offset)) > _SAME_ROOM:
             return None
-        return np.asarray(np.clip(self._room + offset, 0, 255), np.uint8)
+        return np.asarray(np.clip(self._room + offset, 0, 255).astype(np.uint8))
 
 
 def background(
@@ -226,6 +232,22 @@ def seamless(filled: Image, shown: Image, hole: Mask) -> Image:
     return np.asarray(np.clip(np.rint(filled + moved), 0, 255), np.uint8)
 
 
+def contradicted(filled: Image, shown: Image, hole: Mask, known: Mask) -> Mask:
+    """Those parts of a hole around which the frame shows something else than what would fill it: what other
+    frames show there is not what is behind the person now. ``known`` are pixels of the filling to go by."""
+    side = 2 * _AROUND + 1
+    near = cv2.dilate(hole.view(np.uint8), np.ones((side, side), np.uint8))
+    out, ring = np.zeros(hole.shape, bool), (near > 0) & ~hole & known
+    count, parts = cv2.connectedComponents(near)
+    for part in range(1, count):
+        around = ring & (parts == part)
+        if around.any():
+            gap = np.abs(filled[around].astype(np.int16) - shown[around]).max(axis=-1)
+            if np.median(gap) > _OTHER:
+                out |= hole & (parts == part)
+    return out
+
+
 class _Moving:
     """Fills one frame of a moving camera after the other."""
 
@@ -237,16 +259,22 @@ class _Moving:
 
     def __call__(self, t: int) -> tuple[Image, Mask]:
         hidden = self._hidden[t]
-        place = extent(hidden, 8)
+        place = extent(hidden, _AROUND)
         unseen = np.zeros(hidden.shape, bool)
         if place is None:
             return self._frames[t], unseen
         hole, out = hidden[place], self._frames[t].copy()
-        found, seen = self._from_others(t, place, hole)
+        side = 2 * _AROUND + 1
+        near = cv2.dilate(hole.view(np.uint8), np.ones((side, side), np.uint8)) > 0
+        found, seen = self._from_others(t, place, near)
+        other = contradicted(found, out[place], hole, seen)
+        seen &= hole
         filled = out[place].copy()
         filled[seen] = found[seen]
-        unseen[place] = hole & ~seen
+        unseen[place] = hole & ~seen & ~other
         self._from_before(t, place, filled, unseen[place])
+        filled = fill_around(filled, other, texture=False)
+        unseen[place] |= other
         out[place][hole] = seamless(filled, self._frames[t][place], hole)[hole]
         self._last = t, out, unseen
         return out, unseen

@@ -210,7 +210,8 @@ class Replacement:
             light=self._light,
             samples=self._rules.samples,
         )
-        return _kept_near(drawing, [each.region(t) for each in here])
+        _keep_near(drawing, [each.region(t) for each in here])
+        return drawing
 
     def _composed(self, t: int) -> ComposedFrame:
         drawing = self._drawn(t) if self._drawings is None else self._drawings[t]
@@ -325,12 +326,9 @@ def _mixed(filled: Image, shown: Image, weight: Colour) -> Image:
     return out
 
 
-def _kept_near(drawing: Drawing, regions: Sequence[OwnPixels | None]) -> Drawing:
-    """Avatars shown no farther than their people reach: who stands behind something stays behind it."""
-    if all(region is None for region in regions):
-        return drawing
+def _keep_near(drawing: Drawing, regions: Sequence[OwnPixels | None]) -> None:
+    """Show avatars no farther than their people reach: who stands behind something stays behind it."""
     shape = drawing.alpha.shape
-    alpha, colour = drawing.alpha.copy(), drawing.colour.copy()
     for number, region in enumerate(regions):
         if region is None:
             continue
@@ -345,9 +343,8 @@ def _kept_near(drawing: Drawing, regions: Sequence[OwnPixels | None]) -> Drawing
             away[:] = shape[0] + shape[1]
         soft = np.clip(1 - (away - reach) / _EDGE, 0, 1)
         factor = np.where(drawing.owner[place] == number, soft, np.float32(1)).astype(np.float32)
-        alpha[place] *= factor
-        colour[place] *= factor[..., None]
-    return dataclasses.replace(drawing, alpha=alpha, colour=colour)
+        drawing.alpha[place] *= factor
+        drawing.colour[place] *= factor[..., None]
 
 
 def _stand_in(calm: Image, own: Mask) -> None:
