@@ -316,6 +316,24 @@ def test_nobody_stands_in_where_nobody_was_surely_seen(
             replace(clip.frames, scene, [cast[0]], Rules(missed="fail"), Light())
 
 
+def test_what_was_taken_for_somebody_once_is_erased_later_and_nobody_stands_in(
+    clip: Clip, cast: tuple[SkinnedBody, ...]
+) -> None:
+    still = np.stack([clip.frames[0]] * 6)  # a pattern that looks the same on every frame
+    masks = np.zeros((6, *SIZE), bool)
+    masks[2, 20:50, 10:30] = True
+    lost = np.full((6, 24, 3), np.nan)
+    for sure in (True, False):
+        own = tuple(
+            replace_region(each, sure=sure) if t == 2 else None
+            for t, each in enumerate(regions(masks))
+        )
+        scene = Scene(masks, (Track(lost, 0, own),), clip.camera, 0.0)
+        made = replace(still, scene, cast[:1], Rules(), Light(), rate=10)
+        assert made.erase_mask.inside[5, 22:48, 12:28].all()
+        assert made.blanked[5].any() == sure
+
+
 def test_joints_that_were_guessed_inside_a_box_are_not_evidence() -> None:
     _, joints = standing()
     image, seen = np.zeros((110, 100, 3), np.uint8), Seen(0)

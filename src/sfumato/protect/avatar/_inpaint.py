@@ -48,7 +48,7 @@ _MOST = 31  # frames that a median is taken of
 _PIXELS = 200_000  # of a median at a time, to bound memory
 _SAMPLES = 40_000  # pixels by which light is compared
 _AROUND = 8  # pixels around a hole in which filling and frame are compared
-_OTHER = 32.0  # grey levels between them there: by the middle pixel, something else is before the camera now
+_OTHER = 32.0  # grey levels between them there: something else is before the camera now
 _SEAM = 10.0  # grey levels by which a filling is moved to fit its surroundings
 _SEAM_AT = 48  # pixels of the side at which that is worked out
 _SAME_ROOM = 12.0  # grey levels between two windows of one still camera
@@ -212,40 +212,46 @@ def _light(frames: Sequence[Image] | Frames, hidden: Masks) -> npt.NDArray[np.in
 
 def seamless(filled: Image, shown: Image, hole: Mask) -> Image:
     """The filling moved to the light of what is shown around the hole, smoothly and by a little."""
-    small = min(1.0, _SEAM_AT / max(hole.shape))
-    size = max(2, round(hole.shape[1] * small)), max(2, round(hole.shape[0] * small))
-    near = cv2.dilate(hole.view(np.uint8), np.ones((17, 17), np.uint8)) > 0
-    ring = (near & ~hole).astype(np.float32)
-    if not ring.any():
+    moved = _from_ring(shown.astype(np.float32) - filled, _ring(hole), _SEAM)
+    if moved is None:
         return filled
-    gap = (shown.astype(np.float32) - filled) * ring[..., None]
-    value: Any = cv2.resize(gap, size, interpolation=cv2.INTER_AREA)
-    share: Any = cv2.resize(ring, size, interpolation=cv2.INTER_AREA)
-    known = share > 0.05
-    if not known.any():
-        return filled
-    mean = np.clip(value / np.maximum(share, 1e-6)[..., None], -_SEAM, _SEAM)
-    mean[~known] = 0
-    moved: Any = cv2.resize(
-        _pull_push(mean, known), (hole.shape[1], hole.shape[0]), interpolation=cv2.INTER_LINEAR
-    )
     return np.asarray(np.clip(np.rint(filled + moved), 0, 255), np.uint8)
 
 
 def contradicted(filled: Image, shown: Image, hole: Mask, known: Mask) -> Mask:
     """Those parts of a hole around which the frame shows something else than what would fill it: what other
     frames show there is not what is behind the person now. ``known`` are pixels of the filling to go by."""
+    ring = _ring(hole) & known
+    spread = _from_ring(np.abs(filled.astype(np.float32) - shown), ring, 255)
+    return np.zeros(hole.shape, bool) if spread is None else hole & (spread.max(-1) > _OTHER)
+
+
+def _ring(hole: Mask) -> Mask:
+    """What lies around a hole."""
     side = 2 * _AROUND + 1
-    near = cv2.dilate(hole.view(np.uint8), np.ones((side, side), np.uint8))
-    out, ring = np.zeros(hole.shape, bool), (near > 0) & ~hole & known
-    count, parts = cv2.connectedComponents(near)
-    for part in range(1, count):
-        around = ring & (parts == part)
-        if around.any():
-            gap = np.abs(filled[around].astype(np.int16) - shown[around]).max(axis=-1)
-            if np.median(gap) > _OTHER:
-                out |= hole & (parts == part)
-    return out
+    return np.asarray(
+        (cv2.dilate(hole.view(np.uint8), np.ones((side, side), np.uint8)) > 0) & ~hole
+    )
+
+
+def _from_ring(
+    values: npt.NDArray[np.float32], ring: Mask, most: float
+) -> npt.NDArray[np.float32] | None:
+    """Values of the ring around a hole, smoothly continued into it; None where nothing is known."""
+    share = ring.astype(np.float32)
+    small = min(1.0, _SEAM_AT / max(ring.shape))
+    size = max(2, round(ring.shape[1] * small)), max(2, round(ring.shape[0] * small))
+    value: Any = cv2.resize(values * share[..., None], size, interpolation=cv2.INTER_AREA)
+    share = np.asarray(cv2.resize(share, size, interpolation=cv2.INTER_AREA))
+    known = share > 0.05
+    if not known.any():
+        return None
+    mean = np.clip(value / np.maximum(share, 1e-6)[..., None], -most, most)
+    mean[~known] = 0
+    whole: Any = cv2.resize(
+        _pull_push(mean, known), ring.shape[::-1], interpolation=cv2.INTER_LINEAR
+    )
+    return np.asarray(whole, np.float32)
 
 
 class _Moving:
@@ -264,9 +270,7 @@ class _Moving:
         if place is None:
             return self._frames[t], unseen
         hole, out = hidden[place], self._frames[t].copy()
-        side = 2 * _AROUND + 1
-        near = cv2.dilate(hole.view(np.uint8), np.ones((side, side), np.uint8)) > 0
-        found, seen = self._from_others(t, place, near)
+        found, seen = self._from_others(t, place, hole | _ring(hole))
         other = contradicted(found, out[place], hole, seen)
         seen &= hole
         filled = out[place].copy()

@@ -175,6 +175,7 @@ class Replacement:
         for t in range(len(frames)):
             hidden[t] = rim(self._inside(t), rules.feather) > 0
         self.erased = eraser(frames, hidden)
+        self._people = _surely_people(found, everything=rules.missed == "fail")
         self._drawings: list[Drawing] | None = None
         self._painted: Frames | None = None
         if refiner is not None:
@@ -252,10 +253,21 @@ class Replacement:
             known[region.window] |= region.cut
             if not each.there[t] and (region.sure or self._rules.missed == "fail"):
                 left[region.window] |= region.cut
-        rest = self._seen[t] & ~known
+        rest = self._seen[t] & ~known & self._people
         if rest.any():
             left |= unreplaced(rest[None], (drawing.touched | known)[None])[0]
         return left & ~drawing.mask
+
+
+def _surely_people(found: Scene, *, everything: bool) -> Mask:
+    """Where somebody may stand in for what was found again, by its looks alone, on frames without a person: in the
+    outlines of those who were surely there, and anywhere if people were not told apart."""
+    regions = [region for track in found.tracks for region in track.regions]
+    out = np.full(found.masks.shape[1:], everything or not regions)
+    for region in regions:
+        if region is not None and region.sure:
+            out[region.window] |= region.cut
+    return out
 
 
 @dataclass(frozen=True)
