@@ -93,6 +93,22 @@ def test_lossless_codecs_give_back_every_byte(
     np.testing.assert_array_equal(np.stack(read), np.stack(images))
 
 
+def test_a_grey_mask_is_given_back_in_all_channels(tmp_path: Path) -> None:
+    masks = [noise_picture(33, 17, number)[..., 0] for number in range(3)]
+    with VideoWriter(
+        tmp_path / "mask.mkv", rate=NTSC, size=(33, 17), codec="ffv1", grey=True
+    ) as writer:
+        for mask in masks:
+            writer.write(mask)
+        with pytest.raises(MediaError, match="shape"):
+            writer.write(noise_picture(33, 17, 3))
+    with open_video(tmp_path / "mask.mkv") as video:
+        read = np.stack([frame.image for frame in video])
+    np.testing.assert_array_equal(read, np.repeat(np.stack(masks)[..., None], 3, -1))
+    with pytest.raises(MediaError, match="ffv1"):
+        VideoWriter(tmp_path / "mask.mp4", rate=NTSC, size=(33, 17), grey=True)
+
+
 @pytest.mark.parametrize("size", [(64, 48), (65, 48), (64, 47), (65, 47), (1280, 720)], ids=str)
 def test_h264_keeps_odd_sizes_and_colours(tmp_path: Path, size: tuple[int, int]) -> None:
     target = tmp_path / "odd.mp4"

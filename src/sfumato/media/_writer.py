@@ -34,7 +34,8 @@ class VideoWriter:
     ``VideoWriter(path, info)`` takes size and timing from a reader's ``info``;
     ``VideoWriter(path, rate=Fraction(30), size=(width, height))`` states them. Codecs: ``h264``
     (lossy; ``quality`` is x264's constant rate factor, default 18), ``h264rgb`` and ``ffv1`` (both
-    give back every byte). Only these two keep public pixels independent of private ones (R8).
+    give back every byte). Only these two keep public pixels independent of private ones (R8). ``grey``
+    (``ffv1`` only) is for masks: pictures are (height, width), and take half of the encoder's memory.
     Nothing of the container's metadata is ever written, but for a ``note`` of one's own. Sound is
     dropped unless ``keep_audio_from`` names a file; kept sound narrows or voids a Guarantee (R14), and
     so does sound that ``change_audio`` changes on the way.
@@ -53,10 +54,14 @@ class VideoWriter:
         keep_audio_from: str | os.PathLike[str] | None = None,
         change_audio: SoundChanges | None = None,
         note: str | None = None,
+        grey: bool = False,
         force: bool = False,
     ) -> None:
         self._path = Path(path)
         self._codec, self._options = choose(codec, self._path, quality)
+        if grey and codec != "ffv1":
+            raise MediaError(f"Expected codec ffv1 for grey pictures, got {codec}: use it.")
+        self._shown = "gray" if grey else "rgb24"  # how pictures are given
         self._rate, self.size = _layout(info, rate, size)
         given = time_base or (info.time_base if info else 1 / self._rate)
         self._given_base = Fraction(given)
@@ -98,7 +103,7 @@ class VideoWriter:
         """
         self._check(image)
         pts = self._ticks(when)
-        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
+        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format=self._shown)
         try:
             frame = frame.reformat(format=self._stream.pix_fmt, **self._conversion)
             frame.pts, frame.time_base, frame.duration = pts, self.time_base, self._step
@@ -166,7 +171,7 @@ class VideoWriter:
 
     def _pixel_format(self) -> tuple[str, dict[str, Any]]:
         if self._codec.name == "ffv1":
-            return "bgr0", {}
+            return ("gray" if self._shown == "gray" else "bgr0"), {}
         if self._codec.lossless:
             return "bgr24", {}
         # Half-size colour planes need even sides; full-size ones keep the exact size.
@@ -178,7 +183,7 @@ class VideoWriter:
         }
 
     def _check(self, image: Image) -> None:
-        shape = (self.size[1], self.size[0], 3)
+        shape = (self.size[1], self.size[0], *((3,) if self._shown == "rgb24" else ()))
         if image.dtype != np.uint8 or image.shape != shape:
             raise MediaError(
                 f"Expected a uint8 image of shape {shape}, got {image.dtype} {image.shape}: "

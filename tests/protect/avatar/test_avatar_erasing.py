@@ -115,6 +115,17 @@ def test_a_person_does_not_make_the_camera_seem_to_move() -> None:
     assert camera_motion(frames, masks) is None
 
 
+def test_what_passes_before_the_camera_is_not_filled_with_what_was_there_before() -> None:
+    room = scenery(48, 64) // 4  # dark
+    frames, hidden = np.stack([room] * 9), walker(9, 48, 64)
+    frames[4, :, 14:43] = 230  # a bus is behind the person for a moment
+    made = erase(frames, hidden)
+    assert np.abs(made.frames[4][hidden[4]].astype(int) - 230).max() < 12
+    assert made.unseen[4][hidden[4]].all()
+    apart = np.abs(made.frames[2].astype(int) - room)
+    assert apart.mean() < 4
+
+
 def test_texture_goes_on_into_a_hole() -> None:
     stripes = np.zeros((72, 96, 3), np.uint8)
     stripes[(np.arange(72) // 6) % 2 == 0] = 220  # horizontal bars

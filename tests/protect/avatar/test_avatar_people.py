@@ -9,12 +9,22 @@ import numpy as np
 import pytest
 
 from sfumato import people
-from sfumato.body import INDEX, POINTS, Camera, Light, SkinnedBody, cast_of, rest_motion
+from sfumato.body import (
+    INDEX,
+    POINTS,
+    Camera,
+    Light,
+    SkinnedBody,
+    cast_of,
+    joint_paths,
+    rest_motion,
+)
 from sfumato.media import Frame
 from sfumato.protect import ProtectError
 from sfumato.protect.avatar import Avatar, Known, OwnPixels, Rules, Scene, Track, replace
 from sfumato.protect.avatar._finder import (
     _doubt_without_head,
+    _lens,
     _part_of_another,
     _surely_there,
     is_cut,
@@ -306,6 +316,24 @@ def test_nobody_stands_in_where_nobody_was_surely_seen(
             replace(clip.frames, scene, [cast[0]], Rules(missed="fail"), Light())
 
 
+def test_what_was_taken_for_somebody_once_is_erased_later_and_nobody_stands_in(
+    clip: Clip, cast: tuple[SkinnedBody, ...]
+) -> None:
+    still = np.stack([clip.frames[0]] * 6)  # a pattern that looks the same on every frame
+    masks = np.zeros((6, *SIZE), bool)
+    masks[2, 20:50, 10:30] = True
+    lost = np.full((6, 24, 3), np.nan)
+    for sure in (True, False):
+        own = tuple(
+            replace_region(each, sure=sure) if t == 2 else None
+            for t, each in enumerate(regions(masks))
+        )
+        scene = Scene(masks, (Track(lost, 0, own),), clip.camera, 0.0)
+        made = replace(still, scene, cast[:1], Rules(), Light(), rate=10)
+        assert made.erase_mask.inside[5, 22:48, 12:28].all()
+        assert made.blanked[5].any() == sure
+
+
 def test_joints_that_were_guessed_inside_a_box_are_not_evidence() -> None:
     _, joints = standing()
     image, seen = np.zeros((110, 100, 3), np.uint8), Seen(0)
@@ -355,6 +383,38 @@ def test_a_giant_or_a_head_elsewhere_is_not_drawn() -> None:
         _doubt_without_head(tried, seen, 0, camera)
         kept[name] = bool(np.isfinite(tried).any())
     assert kept == {"right": True, "elsewhere": False, "giant": False, "folded": False}
+
+
+def talking_head(scale: float) -> Seen:
+    """Somebody near the camera of whom the face alone is seen, ``scale`` pixels a metre."""
+    found = np.zeros((17, 3), np.float32)
+    around = {0: (0, 0.03), 1: (0.034, 0), 2: (-0.034, 0), 3: (0.08, 0.01), 4: (-0.08, 0.01)}
+    for joint, (x, y) in around.items():
+        found[joint] = 80 + x * scale, 50 + y * scale, 0.6
+    head = people.Box(80 - 0.1 * scale, 50 - 0.14 * scale, 80 + 0.1 * scale, 50 + 0.12 * scale)
+    each = Sighted(None, people.Box(20, 5, 140, 120), found, None, head)
+    return Seen(0, dict.fromkeys(range(6), each))
+
+
+@pytest.mark.parametrize("scale", [90.0, 260.0])
+def test_of_whom_only_the_face_is_seen_has_shoulders_below_it_and_faces_the_camera(
+    scale: float,
+) -> None:
+    seen = talking_head(scale)
+    camera = _lens({0: seen}, 160, 120)
+    joints = joint_paths(sightings(seen, 0, 6, camera), 25.0).joints() @ camera.rotation
+    left, right, crown = (
+        camera.project(joints[3, INDEX[name]])
+        for name in ("left_shoulder", "right_shoulder", "crown")
+    )
+    assert left[0] - right[0] == pytest.approx(0.33 * scale, rel=0.15)
+    assert abs((left[0] + right[0]) / 2 - 80) < 0.05 * scale
+    assert crown[1] < 50 - 0.1 * scale
+    assert left[1] > 50 + 0.12 * scale
+    # a usual lens, unless the camera would have to touch the face
+    depth = -joints[3, INDEX["neck"], 2]
+    assert depth > 0.7
+    assert (camera.focal > Camera.facing(160, 120).focal) == (scale > 160)
 
 
 def test_a_face_that_is_left_is_covered_by_its_surroundings_alone() -> None:

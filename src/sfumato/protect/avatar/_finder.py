@@ -17,7 +17,14 @@ from sfumato import people
 from sfumato.body import INDEX, Camera, Paths, Sightings, fitting_error, ground_plane, joint_paths
 from sfumato.media import Frame, Image
 from sfumato.protect.avatar._scene import AHEAD, OwnPixels, Scene, Track, outline
-from sfumato.protect.avatar._sighted import Seen, alike, belongs, estimated, sightings
+from sfumato.protect.avatar._sighted import (
+    Seen,
+    alike,
+    belongs,
+    estimated,
+    pixels_a_metre,
+    sightings,
+)
 
 _PAST = 24  # frames before a window that its poses are fitted with
 _POSES_A_SECOND = (
@@ -38,6 +45,10 @@ _SHAPED = 20  # frames with a pose after which a person's bones are known
 _SAME = 0.72  # people who look more alike than that, one after the other, are one
 _CUT, _ALIKE = 38.0, 0.75  # grey levels between frames, and shared grey levels, at a cut
 _LARGER, _JOINTS = 1.9, 9  # sizes of a person, and joints that one who is held must show
+_CLOSE, _LONGEST = (
+    0.9,
+    4.0,
+)  # metres: nobody is nearer; how much longer the lens may be than usual for that
 _SMALL = 240  # pixels of the longer side on which poses are compared with regions
 
 
@@ -64,10 +75,14 @@ class PeopleFinder:
 
     def _clear(self) -> None:
         self._tracks: dict[int, Seen] = {}
-        self._masks: list[npt.NDArray[np.bool_]] = []
+        self._masks: list[npt.NDArray[np.uint8]] = []  # bits: of large pictures there are many
         self._times: list[float] = []
         self._looks = 0
+        self._new_shot()
+
+    def _new_shot(self) -> None:
         self._ground: tuple[float, float] | None = None
+        self._camera: Camera | None = None
 
     @property
     def detectors_used(self) -> tuple[tuple[str, str], ...]:
@@ -93,7 +108,8 @@ class PeopleFinder:
         for frame, everybody in self._stream:
             if held and is_cut(held[-1].image, frame.image):  # another shot: nothing goes on
                 yield held, self._scene(first, len(held), held[0].image)
-                held, first, self._ground = [], first + len(held), None
+                held, first = [], first + len(held)
+                self._new_shot()
             self._note(first + len(held), frame, everybody)
             held.append(frame)
             if len(held) >= most + AHEAD:
@@ -104,7 +120,7 @@ class PeopleFinder:
 
     def _note(self, t: int, frame: Frame, everybody: people.People) -> None:
         height, width = frame.image.shape[:2]
-        self._masks.append(everybody.mask(height, width) | everybody.blank)
+        mask = everybody.mask(height, width) | everybody.blank
         self._times = [*self._times[-30:], float(frame.time)]
         poses: dict[int, people.Pose] = {}
         if t % max(1, round(self._rate / _POSES_A_SECOND)) == 0:
@@ -113,9 +129,11 @@ class PeopleFinder:
             self._looks += 1
             for pose in estimated(self._poses, frame.image, places, mirrored=self._looks % 2 == 0):
                 if pose.mask is not None:
-                    self._masks[-1] |= pose.mask
+                    mask |= pose.mask
                 if pose.person in whom and belongs(pose, whom[pose.person].box):
-                    poses[pose.person] = pose
+                    # without its mask, which is as large as the picture and in use already
+                    poses[pose.person] = dataclasses.replace(pose, mask=None)
+        self._masks.append(np.packbits(mask))
         for person in everybody:
             if person.track not in self._tracks:
                 self._tracks[person.track] = Seen(self._count)
@@ -128,7 +146,6 @@ class PeopleFinder:
         return (len(self._times) - 1) / span if span > 0 else 25.0
 
     def _scene(self, first: int, count: int, image: Image) -> Scene:
-        camera = Camera.facing(image.shape[1], image.shape[0])
         here = {
             key: seen
             for key, seen in self._tracks.items()
@@ -136,6 +153,9 @@ class PeopleFinder:
         }
         here = {key: seen for key, seen in here.items() if not _part_of_another(seen, here, first)}
         self._recognise(here)
+        if self._camera is None:
+            self._camera = _lens(here, image.shape[1], image.shape[0])
+        camera = self._camera
         fitted = {key: self._fitted(seen, first, count, camera) for key, seen in here.items()}
         solved = [found[2] for found in fitted.values() if found is not None]
         if self._ground is None:
@@ -147,7 +167,10 @@ class PeopleFinder:
         tracks = [
             self._track(here[key], found, first, count, camera) for key, found in fitted.items()
         ]
-        masks = np.stack(self._masks[:count])
+        height, width = image.shape[:2]
+        masks = np.empty((count, height, width), bool)
+        for t, bits in enumerate(self._masks[:count]):
+            masks[t] = np.unpackbits(bits, count=height * width).view(bool).reshape(height, width)
         self._masks = self._masks[count:]
         self._forget(first + count - _PAST)
         return Scene(masks, tuple(tracks), camera)
@@ -243,6 +266,18 @@ class PeopleFinder:
             seen.forget_before(before)
             if not seen.frames:
                 self._gone = [*self._gone[-63:], self._tracks.pop(key)]
+
+
+def _lens(here: dict[int, Seen], width: int, height: int) -> Camera:
+    """A usual camera; a longer lens where faces are so large that it would have to touch them."""
+    usual = Camera.facing(width, height)
+    sizes = [
+        float(np.median(large))
+        for seen in here.values()
+        if (large := [size for each in seen.frames.values() if (size := pixels_a_metre(each))])
+    ]
+    focal = min(max([_CLOSE * size for size in sizes], default=0.0), _LONGEST * usual.focal)
+    return Camera.facing(width, height, focal=max(focal, usual.focal))
 
 
 def _has_joints(seen: Seen) -> bool:

@@ -47,6 +47,8 @@ _UNKNOWNS = 20_000  # pixels of a hole that are solved for at once
 _MOST = 31  # frames that a median is taken of
 _PIXELS = 200_000  # of a median at a time, to bound memory
 _SAMPLES = 40_000  # pixels by which light is compared
+_AROUND = 8  # pixels around a hole in which filling and frame are compared
+_OTHER = 32.0  # grey levels between them there: something else is before the camera now
 _SEAM = 10.0  # grey levels by which a filling is moved to fit its surroundings
 _SEAM_AT = 48  # pixels of the side at which that is worked out
 _SAME_ROOM = 12.0  # grey levels between two windows of one still camera
@@ -101,14 +103,18 @@ class SceneEraser:
         plate, never, light = self._plate(frames, hidden)
 
         def fill(t: int) -> tuple[Image, Mask]:
-            place = extent(hidden[t], 8)
+            place = extent(hidden[t], _AROUND)
             if place is None:
                 return frames[t], np.zeros(hidden[t].shape, bool)
-            out, hole = frames[t].copy(), hidden[t][place]
+            out, hole, guessed = frames[t].copy(), hidden[t][place], hidden[t] & never
             lit = np.clip(plate[place] + light[t], 0, 255).astype(np.uint8)
+            other = contradicted(lit, frames[t][place], hole, ~hole)
             lit = seamless(lit, frames[t][place], hole)
             out[place][hole] = lit[hole]
-            return out, hidden[t] & never
+            if other.any():
+                out[place] = fill_around(out[place], other, texture=False)
+                guessed[place] |= other
+            return out, guessed
 
         return Erased(len(frames), fill, True)
 
@@ -136,10 +142,10 @@ class SceneEraser:
         if not len(shown):
             return None
         gap = plate.reshape(-1, 3)[shown].astype(np.int16) - self._room.reshape(-1, 3)[shown]
-        offset = np.median(gap, axis=0)
+        offset = np.median(gap, axis=0).astype(np.int16)
         if np.mean(np.abs(gap - offset)) > _SAME_ROOM:
             return None
-        return np.asarray(np.clip(self._room + offset, 0, 255), np.uint8)
+        return np.asarray(np.clip(self._room + offset, 0, 255).astype(np.uint8))
 
 
 def background(
@@ -206,24 +212,46 @@ def _light(frames: Sequence[Image] | Frames, hidden: Masks) -> npt.NDArray[np.in
 
 def seamless(filled: Image, shown: Image, hole: Mask) -> Image:
     """The filling moved to the light of what is shown around the hole, smoothly and by a little."""
-    small = min(1.0, _SEAM_AT / max(hole.shape))
-    size = max(2, round(hole.shape[1] * small)), max(2, round(hole.shape[0] * small))
-    near = cv2.dilate(hole.view(np.uint8), np.ones((17, 17), np.uint8)) > 0
-    ring = (near & ~hole).astype(np.float32)
-    if not ring.any():
+    moved = _from_ring(shown.astype(np.float32) - filled, _ring(hole), _SEAM)
+    if moved is None:
         return filled
-    gap = (shown.astype(np.float32) - filled) * ring[..., None]
-    value: Any = cv2.resize(gap, size, interpolation=cv2.INTER_AREA)
-    share: Any = cv2.resize(ring, size, interpolation=cv2.INTER_AREA)
+    return np.asarray(np.clip(np.rint(filled + moved), 0, 255), np.uint8)
+
+
+def contradicted(filled: Image, shown: Image, hole: Mask, known: Mask) -> Mask:
+    """Those parts of a hole around which the frame shows something else than what would fill it: what other
+    frames show there is not what is behind the person now. ``known`` are pixels of the filling to go by."""
+    ring = _ring(hole) & known
+    spread = _from_ring(np.abs(filled.astype(np.float32) - shown), ring, 255)
+    return np.zeros(hole.shape, bool) if spread is None else hole & (spread.max(-1) > _OTHER)
+
+
+def _ring(hole: Mask) -> Mask:
+    """What lies around a hole."""
+    side = 2 * _AROUND + 1
+    return np.asarray(
+        (cv2.dilate(hole.view(np.uint8), np.ones((side, side), np.uint8)) > 0) & ~hole
+    )
+
+
+def _from_ring(
+    values: npt.NDArray[np.float32], ring: Mask, most: float
+) -> npt.NDArray[np.float32] | None:
+    """Values of the ring around a hole, smoothly continued into it; None where nothing is known."""
+    share = ring.astype(np.float32)
+    small = min(1.0, _SEAM_AT / max(ring.shape))
+    size = max(2, round(ring.shape[1] * small)), max(2, round(ring.shape[0] * small))
+    value: Any = cv2.resize(values * share[..., None], size, interpolation=cv2.INTER_AREA)
+    share = np.asarray(cv2.resize(share, size, interpolation=cv2.INTER_AREA))
     known = share > 0.05
     if not known.any():
-        return filled
-    mean = np.clip(value / np.maximum(share, 1e-6)[..., None], -_SEAM, _SEAM)
+        return None
+    mean = np.clip(value / np.maximum(share, 1e-6)[..., None], -most, most)
     mean[~known] = 0
-    moved: Any = cv2.resize(
-        _pull_push(mean, known), (hole.shape[1], hole.shape[0]), interpolation=cv2.INTER_LINEAR
+    whole: Any = cv2.resize(
+        _pull_push(mean, known), ring.shape[::-1], interpolation=cv2.INTER_LINEAR
     )
-    return np.asarray(np.clip(np.rint(filled + moved), 0, 255), np.uint8)
+    return np.asarray(whole, np.float32)
 
 
 class _Moving:
@@ -237,16 +265,20 @@ class _Moving:
 
     def __call__(self, t: int) -> tuple[Image, Mask]:
         hidden = self._hidden[t]
-        place = extent(hidden, 8)
+        place = extent(hidden, _AROUND)
         unseen = np.zeros(hidden.shape, bool)
         if place is None:
             return self._frames[t], unseen
         hole, out = hidden[place], self._frames[t].copy()
-        found, seen = self._from_others(t, place, hole)
+        found, seen = self._from_others(t, place, hole | _ring(hole))
+        other = contradicted(found, out[place], hole, seen)
+        seen &= hole
         filled = out[place].copy()
         filled[seen] = found[seen]
-        unseen[place] = hole & ~seen
+        unseen[place] = hole & ~seen & ~other
         self._from_before(t, place, filled, unseen[place])
+        filled = fill_around(filled, other, texture=False)
+        unseen[place] |= other
         out[place][hole] = seamless(filled, self._frames[t][place], hole)[hole]
         self._last = t, out, unseen
         return out, unseen

@@ -31,7 +31,7 @@ class LayerWriter:
         size, rate = (info.width, info.height), info.rate
         mask, layer = layer_paths(video)
         # frames are numbered, not timed: they belong one to one to the frames of the video
-        self._mask = VideoWriter(mask, rate=rate, size=size, codec="ffv1", force=force)
+        self._mask = VideoWriter(mask, rate=rate, size=size, codec="ffv1", grey=True, force=force)
         self._layer = VideoWriter(layer, rate=rate, size=size, codec="ffv1", force=force)
         self._stack = ExitStack()
 
@@ -51,9 +51,8 @@ class LayerWriter:
         self._stack.__exit__(kind, error, trace)
 
     def write(self, public: npt.NDArray[np.bool_], image: npt.NDArray[np.uint8]) -> None:
-        chosen = public[..., None]
-        self._mask.write(np.repeat(chosen, 3, 2).astype(np.uint8) * 255)
-        self._layer.write(np.where(chosen, image, np.uint8(0)))
+        self._mask.write(public.astype(np.uint8) * 255)
+        self._layer.write(np.where(public[..., None], image, np.uint8(0)))
 
 
 def read_layers(

@@ -175,6 +175,7 @@ class Replacement:
         for t in range(len(frames)):
             hidden[t] = rim(self._inside(t), rules.feather) > 0
         self.erased = eraser(frames, hidden)
+        self._people = _surely_people(found, everything=rules.missed == "fail")
         self._drawings: list[Drawing] | None = None
         self._painted: Frames | None = None
         if refiner is not None:
@@ -210,7 +211,8 @@ class Replacement:
             light=self._light,
             samples=self._rules.samples,
         )
-        return _kept_near(drawing, [each.region(t) for each in here])
+        _keep_near(drawing, [each.region(t) for each in here])
+        return drawing
 
     def _composed(self, t: int) -> ComposedFrame:
         drawing = self._drawn(t) if self._drawings is None else self._drawings[t]
@@ -251,10 +253,21 @@ class Replacement:
             known[region.window] |= region.cut
             if not each.there[t] and (region.sure or self._rules.missed == "fail"):
                 left[region.window] |= region.cut
-        rest = self._seen[t] & ~known
+        rest = self._seen[t] & ~known & self._people
         if rest.any():
             left |= unreplaced(rest[None], (drawing.touched | known)[None])[0]
         return left & ~drawing.mask
+
+
+def _surely_people(found: Scene, *, everything: bool) -> Mask:
+    """Where somebody may stand in for what was found again, by its looks alone, on frames without a person: in the
+    outlines of those who were surely there, and anywhere if people were not told apart."""
+    regions = [region for track in found.tracks for region in track.regions]
+    out = np.full(found.masks.shape[1:], everything or not regions)
+    for region in regions:
+        if region is not None and region.sure:
+            out[region.window] |= region.cut
+    return out
 
 
 @dataclass(frozen=True)
@@ -325,12 +338,9 @@ def _mixed(filled: Image, shown: Image, weight: Colour) -> Image:
     return out
 
 
-def _kept_near(drawing: Drawing, regions: Sequence[OwnPixels | None]) -> Drawing:
-    """Avatars shown no farther than their people reach: who stands behind something stays behind it."""
-    if all(region is None for region in regions):
-        return drawing
+def _keep_near(drawing: Drawing, regions: Sequence[OwnPixels | None]) -> None:
+    """Show avatars no farther than their people reach: who stands behind something stays behind it."""
     shape = drawing.alpha.shape
-    alpha, colour = drawing.alpha.copy(), drawing.colour.copy()
     for number, region in enumerate(regions):
         if region is None:
             continue
@@ -345,9 +355,8 @@ def _kept_near(drawing: Drawing, regions: Sequence[OwnPixels | None]) -> Drawing
             away[:] = shape[0] + shape[1]
         soft = np.clip(1 - (away - reach) / _EDGE, 0, 1)
         factor = np.where(drawing.owner[place] == number, soft, np.float32(1)).astype(np.float32)
-        alpha[place] *= factor
-        colour[place] *= factor[..., None]
-    return dataclasses.replace(drawing, alpha=alpha, colour=colour)
+        drawing.alpha[place] *= factor
+        drawing.colour[place] *= factor[..., None]
 
 
 def _stand_in(calm: Image, own: Mask) -> None:

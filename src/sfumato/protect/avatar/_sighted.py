@@ -58,6 +58,16 @@ _ARMS, _LEGS = (
     [[POINTS.index(f"{side}_{end}") for end in ends] for side in ("left", "right")]
     for ends in (("shoulder", "elbow", "wrist", "hand"), ("ankle", "toe"))
 )
+_EYES, _EARS, _HEAD_TALL = (
+    0.063,
+    0.15,
+    (0.16, 0.34),
+)  # metres: apart, and how tall a head box may be
+_BELOW, _WIDE, _INFERRED = (
+    0.2,
+    0.34,
+    0.5,
+)  # metres from ears to shoulders, and between these; their trust
 _BINS = 4  # of each colour in what a person looks like
 _LOOKS = 12  # frames of a track that say what the person looks like
 
@@ -211,8 +221,43 @@ def sightings(seen: Seen, first: int, last: int, camera: Camera) -> Sightings:
     _hear_both(pixels, trust, local_trust, np.array([
         seen.frames[t].joints[:, 2].max() if t in seen.frames else 0 for t in range(first, last)
     ]))  # fmt: skip
+    for t, sighted in seen.frames.items():
+        if first <= t < last and trust[1, t - first, _SHOULDERS].max() == 0:
+            shoulders = shoulders_below(sighted)
+            if shoulders is not None:
+                pixels[1, t - first, _SHOULDERS] = shoulders
+                trust[1, t - first, _SHOULDERS] = _INFERRED
     cx, cy = camera.principal
     return Sightings((pixels - [cx, cy]) / camera.focal, trust, local, local_trust)
+
+
+def pixels_a_metre(sighted: Sighted) -> float | None:
+    """How large a person is whose face MoveNet saw, by eyes, ears and head; None without a face."""
+    face = sighted.joints[:5]
+    if (face[1:3, 2] < _JOINT).any() or (face[3:, 2] < _JOINT).all():
+        return None
+    eyes = float(np.linalg.norm(face[1, :2] - face[2, :2])) / _EYES
+    ears = float(np.linalg.norm(face[3, :2] - face[4, :2])) / _EARS
+    if sighted.head is None:
+        return max(eyes, ears)
+    tall = [sighted.head.height / metres for metres in _HEAD_TALL]
+    return float(np.clip(max(eyes, ears), min(tall), max(tall)))
+
+
+def shoulders_below(sighted: Sighted) -> npt.NDArray[np.float64] | None:
+    """Where the shoulders (2, 2) of a face must be, left and right, of somebody who is upright.
+
+    Near the camera a face is all that is seen for sure; without them it would have no size.
+    """
+    scale = pixels_a_metre(sighted)
+    if scale is None:
+        return None
+    ears = sighted.joints[3:5, :2].astype(np.float64)
+    # the left ear of a face that is seen lies on the right
+    side = 1.0 if sighted.joints[1, 0] >= sighted.joints[2, 0] else -1.0
+    neck = ears.mean(axis=0) + np.array([0.0, _BELOW * scale])
+    half = np.array([side * _WIDE / 2 * scale, 0.0])
+    return np.stack([neck + half, neck - half])
 
 
 def _carried(
