@@ -57,7 +57,9 @@ class Drawn(PpOcr):
 
     def text_map(self, picture: np.ndarray) -> np.ndarray:
         high, wide = picture.shape[:2]
-        return self._map if (high, wide) == self._map.shape else cv2.resize(self._afar, (wide, high))
+        return (
+            self._map if (high, wide) == self._map.shape else cv2.resize(self._afar, (wide, high))
+        )
 
     def _in_pieces(self, picture: np.ndarray) -> np.ndarray:
         return np.zeros(picture.shape[:2], np.float32)

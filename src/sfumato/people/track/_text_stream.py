@@ -159,7 +159,8 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             (there, (missed if steady else max(missed, 0)) + 1)
             for line, there, missed in known
             for steady in (self._recent.alike(line.box, before.index, there.box, now.index),)
-            if missed < _HELD and _share_found(there, now.found) < _WHOLE
+            if missed < _HELD and (steady or not self._huge(line))
+            if _share_found(there, now.found) < _WHOLE
         ]
 
     def _settled(self, looks: deque[_Look]) -> list[TextLine]:
@@ -173,9 +174,13 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             for line in looks[later].found:
                 if line.score < SURE:
                     continue
+                seen = line
                 for step in range(later, 0, -1):
                     line = self._carried(line, looks[step].index, looks[step - 1].index)
-                if _share_found(line, lines) < _WHOLE:
+                was_there = not self._huge(seen) or self._recent.alike(
+                    seen.box, looks[later].index, line.box, first.index
+                )
+                if was_there and _share_found(line, lines) < _WHOLE:
                     lines.append(self._with_margin(line, later))
         return lines
 
@@ -209,6 +214,10 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             if number not in paired
         ]
         return lines
+
+    def _huge(self, line: TextLine) -> bool:
+        """Letters of that size are found where they are: to cover where they went by guess costs more."""
+        return line.sides[0] > self._letters
 
     def _with_margin(self, line: TextLine, looks: int = 1) -> TextLine:
         """Larger by what may have gone wrong since it was seen: by its letters, not by a whole page."""

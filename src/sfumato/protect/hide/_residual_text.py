@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sfumato import people
 from sfumato.media import Image
 from sfumato.protect.hide._output_check import Check, Faces
@@ -22,7 +20,7 @@ def open_text(detector: people.TextDetector) -> Check:
     def left(number: int, original: Image, output: Image, known: Faces) -> list[people.TextLine]:
         if number and number % TEXT_CHECK_EVERY != _FIRST:
             return []
-        lines = [*detector.detect(output), *_mirrored(detector, output)]
+        lines = detector.detect(output)
         found = [
             line
             for line in lines
@@ -36,10 +34,3 @@ def open_text(detector: people.TextDetector) -> Check:
         return [line for line in found if sum(box.covers(line.box) for box in there) >= _SAME_TEXT]
 
     return left
-
-
-def _mirrored(detector: people.TextDetector, image: Image) -> list[people.TextLine]:
-    """What is found in the mirrored picture, as it lies in the picture: another chance for faint lines."""
-    found = detector.detect(np.ascontiguousarray(image[:, ::-1]))
-    across, back = np.array([-1, 1], np.float32), np.array([image.shape[1], 0], np.float32)
-    return [people.TextLine(line.corners * across + back, line.score) for line in found]
