@@ -83,19 +83,6 @@ def test_a_word_at_rest_that_was_found_twice_stays_covered_and_one_found_once_do
     assert max(covered(at_rest, 49, set(range(1, 13)))[24:]) == 0
 
 
-def test_a_word_that_nobody_can_follow_is_covered_between_two_looks() -> None:
-    """Blurred by its speed, further between two looks than it is high: here nothing is to be seen of it."""
-
-    def passing(number: int) -> tuple[int, int] | None:
-        return 20 + 8 * number, 40
-
-    wall = recording(lambda number: None, 17)
-    stream = people.find_text(wall, Scripted(passing, set()), every=EVERY)
-    for number, (_, lines) in enumerate(stream):
-        mask = people.text_mask(lines, HEIGHT, WIDTH)
-        assert mask[word(*(passing(number) or (0, 0))).box.pixels(WIDTH, HEIGHT)].mean() > 0.95
-
-
 def test_a_word_that_comes_and_goes_is_covered_from_its_first_frame_to_its_last() -> None:
     def shown(number: int) -> tuple[int, int] | None:
         return (60, 40) if 9 <= number < 22 else None

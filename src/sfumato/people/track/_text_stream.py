@@ -200,24 +200,19 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         self, begin: int, step: int, length: int, start: list[TextLine], end: list[TextLine]
     ) -> list[TextLine]:
         """Lines of both looks: those that are the same lie between, any other is carried."""
-        lines, paired, lost = [], set[int](), list[TextLine]()
+        lines, paired = [], set[int]()
         for line in start:
             match = _same_line(line, end)
             if match is None:
-                lost.append(line)
                 lines.append(self._with_margin(self._carried(line, begin, begin + step)))
             else:
                 paired.add(match)
                 lines.append(self._with_margin(line.towards(end[match], step / length)))
-        new = [line for number, line in enumerate(end) if number not in paired]
         lines += [
-            self._with_margin(self._carried(each, begin + length, begin + step)) for each in new
+            self._with_margin(self._carried(line, begin + length, begin + step))
+            for number, line in enumerate(end)
+            if number not in paired
         ]
-        # what passes by fast may be too blurred to be followed: it is covered on its way, too
-        for line in lost:
-            match = _same_line(line, new, line.sides[1])
-            if match is not None:
-                lines.append(self._with_margin(line.towards(new[match], step / length)))
         return lines
 
     def _huge(self, line: TextLine) -> bool:
@@ -264,10 +259,9 @@ def _share_found(line: TextLine, lines: Iterable[TextLine]) -> float:
     return float((own & others).sum()) / max(float(own.sum()), 1.0)
 
 
-def _same_line(line: TextLine, lines: list[TextLine], reach: float = 0.0) -> int | None:
-    """Which of the lines is this one on another frame: as large, and not further than its height, or
-    ``reach``."""
-    box, reach = line.box, reach or line.sides[0]
+def _same_line(line: TextLine, lines: list[TextLine]) -> int | None:
+    """Which of the lines is this one on another frame: as large, and not further than its height."""
+    box, reach = line.box, line.sides[0]
     for number, other in enumerate(lines):
         there = other.box
         (ax, ay), (bx, by) = box.centre, there.centre
