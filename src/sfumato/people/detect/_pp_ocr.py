@@ -105,7 +105,7 @@ class PpOcr:
         ]
 
     def _side(self, image: Image, most: int) -> int:
-        return min(max(*image.shape[:2], self._sides[0]), most)
+        return int(min(max(*image.shape[:2], self._sides[0]), most))
 
     def _lines(
         self,
@@ -190,7 +190,7 @@ def lines_of(text_map: Floats, threshold: float) -> list[TextLine]:
 
 
 def _huge(line: TextLine, image: Image) -> bool:
-    return line.sides[0] > _LARGE * image.shape[0]
+    return bool(line.sides[0] > _LARGE * image.shape[0])
 
 
 def _is_text(line: TextLine, image: Image) -> bool:
