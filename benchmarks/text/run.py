@@ -36,7 +36,7 @@ def run(
     *,
     data: str | None = None,
     clips: Count = 104,
-    seed: Seed = 26,
+    seed: Seed = 27,
     rounds: Count = 3,
     sheets: str | None = None,
     quick: bool = False,
@@ -47,7 +47,7 @@ def run(
         clips, rounds = min(clips, 2), 1
     if sheets:
         Path(sheets).mkdir(parents=True, exist_ok=True)
-    cells = Cells("text", {"data": data, "seed": seed, "version": 7})
+    cells = Cells("text", {"data": data, "seed": seed, "version": 8})
     rows = []
     for number, (name, room) in enumerate(rooms(data, clips, seed)):
         generator = np.random.default_rng([seed, number])

@@ -79,7 +79,8 @@ def run(
         if place is not None:
             write_json(place, turns, force=True)
     settings = {"train": train, "test": test, "voices": voices, "epochs": epochs}
-    return {"cells": cells, "turns": turns, "settings": settings}
+    length = _length_alone(digit_strings(folder, train=train, test=test))
+    return {"cells": cells, "turns": turns, "length": length, "settings": settings}
 
 
 def changed(algorithm: str, sound: Floats, rate: int, seed: int) -> Floats:
@@ -145,6 +146,17 @@ def _digits(
         "speakers": len(set(ids[2])),
         "trials": len(asked),
     }
+
+
+def _length_alone(recordings: Sequence[Recording]) -> dict[str, Any]:
+    """The semi-informed attacker who is told how long a recording is, and nothing else."""
+    seconds = np.log([len(each.sound) for each in recordings])[:, None]
+    asked = np.array([each.test for each in recordings])
+    who = np.array([each.speaker for each in recordings])
+    facts = np.hstack([seconds, seconds**2])
+    known, told = ({"network": facts[rows]} for rows in (~asked, asked))
+    found = attack_speakers(known, known, told, [who[~asked], who[~asked], who[asked]])
+    return _rates(found["semi-informed, network"])
 
 
 def _coefficients(count: int) -> list[float]:
@@ -256,6 +268,7 @@ def tables(result: Mapping[str, Any]) -> dict[str, str]:
     return {
         "digits": _table(head, rows),
         "synthetic": _table(head, more),
+        "length": f"Told the length of a recording and nothing else: {_shown(result['length'])}.",
         "turns": _table(["a turn", "talks of two", "speakers found", "of time with whom it belongs to",
                          "worst talk"], followed),
     }  # fmt: skip

@@ -196,8 +196,7 @@ def protect(
     if method is not None and releases.works_on_datasets(method):
         beside = [region, detector, on_miss, import_boxes, export_boxes, export_masks, review,
                   preview, pairs_to, unit, delta, public_mask, cover, leave_open, start, end,
-                  keep_text]  # fmt: skip
-        beside.append(device)
+                  keep_text, device]  # fmt: skip
         if any(each is not None for each in beside) or engine != "local":
             raise SfumatoError(
                 f"Expected no options for pictures with --method {method}, got some: it releases "

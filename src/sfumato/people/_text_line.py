@@ -61,7 +61,11 @@ class TextLine:
 
     def counts(self, others: Iterable[TextLine]) -> bool:
         """Whether it is sure by itself, or one of ``others``, which another look found, agrees."""
-        return self.score >= SURE or sum(each.box.covers(self.box) for each in others) >= AGREE
+        return self.score >= SURE or self.agrees(others)
+
+    def agrees(self, others: Iterable[TextLine]) -> bool:
+        """Whether ``others`` lie where it lies."""
+        return sum(each.box.covers(self.box) for each in others) >= AGREE
 
     def sure(self) -> TextLine:
         """The same line, confirmed by another sighting."""

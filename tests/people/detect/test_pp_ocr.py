@@ -51,13 +51,20 @@ def test_what_is_higher_than_the_picture_is_no_line(height: int, found: int) -> 
 
 
 class Drawn(PpOcr):
-    """The same detector with a map that is given."""
+    """The same detector with a map that is given, and another one for the look from afar."""
 
-    def __init__(self, text_map: np.ndarray) -> None:
+    def __init__(self, text_map: np.ndarray, afar: np.ndarray | None = None) -> None:
         self._threshold, self._sides, self._map = 0.45, (640, 1280), text_map
+        self._afar = np.zeros_like(text_map) if afar is None else afar
 
     def text_map(self, picture: np.ndarray) -> np.ndarray:
-        return self._map
+        high, wide = picture.shape[:2]
+        return (
+            self._map if (high, wide) == self._map.shape else cv2.resize(self._afar, (wide, high))
+        )
+
+    def _in_pieces(self, picture: np.ndarray) -> np.ndarray:
+        return np.zeros(picture.shape[:2], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +151,20 @@ def test_a_floor_as_large_as_the_picture_is_no_text_and_a_huge_line_needs_a_seco
     assert Drawn(floor).detect_in_turn(picture, 0) == []
     (line,) = Drawn(words).detect_in_turn(picture, 0)
     assert line.score < SURE
+    assert Drawn(words).detect_in_turn(picture, 1) == []
+
+
+def test_a_huge_line_that_is_seen_from_afar_too_is_sure_on_every_look() -> None:
+    """A sign that passes the camera is shown for fewer frames than lie between two looks at the whole."""
+    picture = np.zeros((384, 640, 3), np.uint8)
+    words, elsewhere = np.zeros((2, 384, 640), np.float32)
+    words[100:160, 50:600] = 0.95
+    elsewhere[280:340, 50:600] = 0.95
+    for turn in (0, 1):
+        (line,) = Drawn(words, words).detect_in_turn(picture, turn)
+        assert line.score >= SURE
+        (line,) = Drawn(words, elsewhere).detect_in_turn(picture, turn)
+        assert line.score < SURE
 
 
 class Runtime:

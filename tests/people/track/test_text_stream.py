@@ -77,6 +77,12 @@ def test_a_word_is_covered_on_every_frame(where: Where, blind: set[int]) -> None
     assert min(shares) > 0.95
 
 
+def test_a_word_at_rest_that_was_found_twice_stays_covered_and_one_found_once_does_not() -> None:
+    """A cover that flickers shows on one frame what it hides on the next."""
+    assert min(covered(at_rest, 49, set(range(2, 13)))) > 0.95
+    assert max(covered(at_rest, 49, set(range(1, 13)))[24:]) == 0
+
+
 def test_a_word_that_comes_and_goes_is_covered_from_its_first_frame_to_its_last() -> None:
     def shown(number: int) -> tuple[int, int] | None:
         return (60, 40) if 9 <= number < 22 else None

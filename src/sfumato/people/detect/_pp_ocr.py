@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
@@ -75,35 +75,65 @@ class PpOcr:
 
     def detect(self, image: Image) -> list[TextLine]:
         """By both looks, as a whole and in pieces."""
-        return [*self.detect_in_turn(image, 0), *self.detect_in_turn(image, 1)]
+        return [*self._whole(image, self._large(image)), *self._pieces(image)]
 
     def detect_in_turn(self, image: Image, turn: int) -> list[TextLine]:
-        """For half the time: on even turns the whole picture, on odd ones its pieces, not reduced."""
-        height, width = image.shape[:2]
-        longest = max(height, width)
-        most = _LONGEST if turn % 2 else self._sides[1]
-        factor = min(max(longest, self._sides[0]), most) / longest
-        wide, high = (_MULTIPLE * math.ceil(side * factor / _MULTIPLE) for side in (width, height))
-        shrink = cv2.INTER_AREA if factor < 1 else cv2.INTER_LINEAR
-        picture = np.asarray(cv2.resize(image, (wide, high), interpolation=shrink), np.uint8)
-        text_map = self._in_pieces(picture) if turn % 2 else self.text_map(picture)
-        scale = np.array([width / wide, height / high], np.float32)
-        if turn % 2:
-            found = lines_of(text_map, self._threshold + _DOUBT)
-            return [
-                TextLine(line.corners * scale, min(line.score - _DOUBT, most))
-                for line in found
-                if line.sides[0] <= _OVERLAP
-                for most in (1.0 if line.sides[0] <= _SMALL else _UNSURE,)
-            ]
-        found = lines_of(text_map, self._threshold)
-        large = [line.sides[0] > _LARGE * high for line in found]
+        """For half the time: on even turns the whole picture, on odd ones its pieces, not reduced, and
+        the whole again where letters are too large for a piece."""
+        large = self._large(image)
+        if turn % 2 == 0:
+            return self._whole(image, large)
+        return [*self._pieces(image), *(self._whole(image, large) if large else [])]
+
+    def _whole(self, image: Image, large: Sequence[TextLine]) -> list[TextLine]:
+        """Lines of the whole picture; huge ones are sure if they are among the ``large``, too."""
+        side = self._side(image, self._sides[1])
+        found, _ = self._lines(image, side, self.text_map, self._threshold)
         return [
             # a floor is now and then one huge line, on one frame: that needs a second sighting
-            TextLine(line.corners * scale, min(line.score, _UNSURE) if huge else line.score)
-            for line, huge in zip(found, large, strict=True)
-            if not huge or (line.score >= _CLEAR and not _fills(line, wide, high))
+            TextLine(line.corners, min(line.score, _UNSURE))
+            if _huge(line, image) and not line.agrees(large)
+            else line
+            for line in found
+            if not _huge(line, image) or _is_text(line, image)
         ]
+
+    def _large(self, image: Image) -> list[TextLine]:
+        """Huge letters, which a look from afar sees as well, for a quarter of the time."""
+        side = self._side(image, self._sides[1]) // 2
+        found, _ = self._lines(image, side, self.text_map, self._threshold)
+        return [line for line in found if _huge(line, image) and _is_text(line, image)]
+
+    def _pieces(self, image: Image) -> list[TextLine]:
+        side = self._side(image, _LONGEST)
+        found, factor = self._lines(image, side, self._in_pieces, self._threshold + _DOUBT)
+        return [
+            TextLine(line.corners, min(line.score - _DOUBT, most))
+            for line in found
+            if line.sides[0] * factor <= _OVERLAP
+            for most in (1.0 if line.sides[0] * factor <= _SMALL else _UNSURE,)
+        ]
+
+    def _side(self, image: Image, most: int) -> int:
+        return int(min(max(*image.shape[:2], self._sides[0]), most))
+
+    def _lines(
+        self,
+        image: Image,
+        side: int,
+        text_map: Callable[[Image], Floats],
+        threshold: float,
+    ) -> tuple[list[TextLine], float]:
+        """The lines on the picture, looked at with ``side`` pixels on its longer side, and how many times
+        larger it was then."""
+        height, width = image.shape[:2]
+        factor = side / max(height, width)
+        wide, high = (_MULTIPLE * math.ceil(each * factor / _MULTIPLE) for each in (width, height))
+        shrink = cv2.INTER_AREA if factor < 1 else cv2.INTER_LINEAR
+        picture = np.asarray(cv2.resize(image, (wide, high), interpolation=shrink), np.uint8)
+        scale = np.array([width / wide, height / high], np.float32)
+        found = lines_of(text_map(picture), threshold)
+        return [TextLine(line.corners * scale, line.score) for line in found], factor
 
     def _in_pieces(self, picture: Image) -> Floats:
         """The map made piece by piece; where two overlap, the higher value."""
@@ -179,10 +209,15 @@ def lines_of(text_map: Floats, threshold: float) -> list[TextLine]:
     return found
 
 
-def _fills(line: TextLine, width: int, height: int) -> bool:
-    """Whether a line is about as large as the picture and has not the shape of one."""
+def _huge(line: TextLine, image: Image) -> bool:
+    return bool(line.sides[0] > _LARGE * image.shape[0])
+
+
+def _is_text(line: TextLine, image: Image) -> bool:
+    """Whether a huge line is clear, and not about as large as the picture without its shape."""
     short, long = sorted(line.sides)
-    return short > _MOST * min(width, height) and long < _LONG * short
+    fills = short > _MOST * min(image.shape[:2]) and long < _LONG * short
+    return line.score >= _CLEAR and not fills
 
 
 def _mean_inside(text_map: Floats, contour: Any) -> float:

@@ -20,6 +20,7 @@ from sfumato.people.track._status import DetectorStatus, Review
 
 # looks for which a line that is not found any more stays covered, and before it was first found
 _HELD, _BACK = 3, 2
+_STEADY = 12  # looks more for one that was found twice, as long as its place looks as it did
 _REST = 2  # times as many frames lie between two looks where none of the last ones found text
 _WHOLE = 0.9  # part of a line that must be found for it not to be held
 _AS_LARGE = 0.7
@@ -41,6 +42,7 @@ class _Look:
 
     index: int
     found: list[TextLine]
+    again: list[bool]  # of each, whether the look before knew it
     # lines of earlier and later looks that were not found here, and for how many looks they were not
     held: list[tuple[TextLine, int]] = field(default_factory=list)
 
@@ -83,7 +85,7 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
                 continue
             self.status.looked_at += 1
             self.status.empty += not found
-            looks.append(_Look(index, found))
+            looks.append(_Look(index, found, [False] * len(found)))
             if len(looks) > 1:
                 self._carry_on(looks[-2], looks[-1])
             if len(looks) > 2:
@@ -144,15 +146,21 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             for line, there in zip(before.found, carried, strict=True)
         ]
         held = [(self._carried(line, before.index, now.index), n) for line, n in before.held]
-        now.found = [
-            line.sure() if line.counts([*carried, *(one for one, _ in held)]) else line
-            for line in now.found
+        expected = [*carried, *(one for one, _ in held)]
+        now.found = [line.sure() if line.counts(expected) else line for line in now.found]
+        now.again = [line.agrees(expected) for line in now.found]
+        known = [
+            (line, there, -_STEADY if again else 0)
+            for line, there, again in zip(before.found, carried, before.again, strict=True)
+            if line.score >= SURE
         ]
-        known = [(there, 0) for line, there in zip(before.found, carried) if line.score >= SURE]
+        known += [(line, there, n) for (line, n), (there, _) in zip(before.held, held, strict=True)]
         now.held = [
-            (line, missed + 1)
-            for line, missed in (*known, *held)
-            if missed < _HELD and _share_found(line, now.found) < _WHOLE
+            (there, (missed if steady else max(missed, 0)) + 1)
+            for line, there, missed in known
+            for steady in (self._recent.alike(line.box, before.index, there.box, now.index),)
+            if missed < _HELD and (steady or not self._huge(line))
+            if _share_found(there, now.found) < _WHOLE
         ]
 
     def _settled(self, looks: deque[_Look]) -> list[TextLine]:
@@ -161,14 +169,18 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         first = looks[0]
         only = self.status.looked_at == 1
         lines = [line for line in first.found if only or line.score >= SURE]
-        lines += [self._with_margin(line, missed) for line, missed in first.held]
+        lines += [self._with_margin(line, max(missed, 1)) for line, missed in first.held]
         for later in range(1, min(_BACK + 1, len(looks))):
             for line in looks[later].found:
                 if line.score < SURE:
                     continue
+                seen = line
                 for step in range(later, 0, -1):
                     line = self._carried(line, looks[step].index, looks[step - 1].index)
-                if _share_found(line, lines) < _WHOLE:
+                was_there = not self._huge(seen) or self._recent.alike(
+                    seen.box, looks[later].index, line.box, first.index
+                )
+                if was_there and _share_found(line, lines) < _WHOLE:
                     lines.append(self._with_margin(line, later))
         return lines
 
@@ -202,6 +214,10 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             if number not in paired
         ]
         return lines
+
+    def _huge(self, line: TextLine) -> bool:
+        """Letters of that size are found where they are: to cover where they went by guess costs more."""
+        return line.sides[0] > self._letters
 
     def _with_margin(self, line: TextLine, looks: int = 1) -> TextLine:
         """Larger by what may have gone wrong since it was seen: by its letters, not by a whole page."""
