@@ -40,7 +40,7 @@ class Table:
 
 
 TABLES: dict[str, Table] = {
-    "all": Table("harness.all_tables", "Every table in order, each in a process of its own.", 1247, 20),
+    "all": Table("harness.all_tables", "Every table in order, each in a process of its own.", 1317, 20),
     "accounting": Table("accounting.run", "What the papers claim, and what is true.", 3, 0.1),
     "accounting-speed": Table("accounting.speed", "Calibration of noise beside dp_accounting.", 9, 1.3),
     "attacks": Table("attacks.run", "How every protection fares against every attack.", 60, 1.1,
@@ -60,7 +60,7 @@ TABLES: dict[str, Table] = {
                      quick=("frames=20",)),
     "multiclip": Table("multiclip.run", "Noise in the training beside noise in the recordings.", 30, 0.8,
                        ("utd_mhad",)),
-    "pass": Table("attributes.run", "Private attributes: PASS, seven methods, noise; by every attacker.", 200, 3.4,
+    "pass": Table("attributes.run", "Private attributes: PASS, seven methods, noise; by every attacker.", 270, 3.4,
                   ("audiomnist", "sisfall", "utkface")),
     "pass-ablation": Table("attributes.ablation", "PASS on AudioMNIST, one setting at a time.", 60, 0.7,
                            ("audiomnist",)),
