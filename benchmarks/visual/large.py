@@ -234,9 +234,12 @@ def run(
     }  # fmt: skip
 
 
-def _worth(way: Way) -> tuple[bool, int]:
-    """Rows that a table which is stopped early should have come first: sound ones, and the ends."""
-    return way.part == "published", (8.0, 2.0, 5.0).index(way.settings["epsilon"])
+def _worth(way: Way) -> tuple[bool, bool, int]:
+    """What a table that is stopped early should have comes first: every unit at the largest epsilon, then
+    the smallest unit, which leaves most to be seen; as published last, whose matrix takes minutes."""
+    epsilon, unit = way.settings["epsilon"], way.settings["unit"]
+    later = epsilon != EPSILONS[-1] and unit != UNITS[0]
+    return way.part == "published", later, (8.0, 2.0, 5.0).index(epsilon)
 
 
 def _measured(source: Source, way: Way | None, folder: Path) -> Row:

@@ -27,6 +27,7 @@ def test_sound_rows_promise_the_unit_and_epsilon_in_their_names() -> None:
 def test_rows_that_a_stopped_table_needs_come_first() -> None:
     order = sorted(large.ways(), key=large._worth)
     assert {way.settings["epsilon"] for way in order[:3]} == {8.0}
+    assert {way.settings["unit"] for way in order[3:5]} == {large.UNITS[0]}
     assert {way.part for way in order[-3:]} == {"published"}
 
 
