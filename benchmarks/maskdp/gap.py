@@ -44,7 +44,7 @@ def run(
     cells = Cells("maskdp-gap", stated, keep)
     task = StagedTask(cells.folder.parent / "staged", scale, "i3d", rough=True)
     epsilons = EPSILONS[-1:] if quick else EPSILONS
-    asked = [(*end, None) for end in ENDS]
+    asked: list[tuple[str, str, float | None]] = [(*end, None) for end in ENDS]
     asked += [(*row, epsilon) for row in ROWS for epsilon in epsilons]
     found = [
         _cell(cells, task, *each, seed) for each in asked for seed in range(1 if quick else seeds)

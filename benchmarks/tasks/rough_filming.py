@@ -85,7 +85,9 @@ def by_hand(clip: Clip, rng: np.random.Generator) -> Clip:
     steps = (steps - steps.mean(0)) * rng.uniform(0.2, 1.0)
     frames, alpha, mask, pixels = [], [], [], []
     for t, (turn, across, down) in enumerate(steps):
-        matrix = cv2.getRotationMatrix2D((width / 2, height / 2), float(turn), 1.04)
+        matrix = np.asarray(
+            cv2.getRotationMatrix2D((width / 2, height / 2), float(turn), 1.04), np.float64
+        )
         matrix[:, 2] += 0.01 * width * np.array([across, down])
 
         def moved(
@@ -111,8 +113,8 @@ def sensed(frames: Pictures, rng: np.random.Generator) -> Pictures:
     quality = int(rng.integers(25, 70))
     kernel = np.zeros((5, 5), np.float32)
     end = rng.uniform(-1, 1, 2) * length / 2
-    middle = np.array([2.0, 2.0])
-    cv2.line(kernel, *((middle + sign * end).round().astype(int).tolist() for sign in (-1, 1)), 1.0)
+    first, last = ((2 + sign * end).round().astype(int).tolist() for sign in (-1, 1))
+    cv2.line(kernel, first, last, 1.0)
     made = []
     for frame in frames:
         blurred = cv2.filter2D(frame.astype(np.float32) * tint, -1, kernel / kernel.sum())
