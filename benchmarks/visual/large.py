@@ -82,6 +82,8 @@ def ways() -> list[Way]:
 class Actions:
     """AIRTLab: is it violent? Nobody names its actors, so they are in training and test alike."""
 
+    version = 1
+
     def __init__(self, folder: Path, most: int | None) -> None:
         self._records = airtlab(folder, sampling=Sampling(frames=FRAMES))
         # few of both kinds in a quick run: the list has one kind after the other
@@ -130,10 +132,14 @@ class Actions:
 class Faces:
     """UTKFace: six faces a sheet, each sheet a clip of equal frames."""
 
+    version = 2
+
     def __init__(self, folder: Path, most: int | None) -> None:
         self._records = utkface(folder, "gender")
         self.count = min(_FACES if most is None else most, len(self._records))
-        self._chosen = [int(i) for i in np.linspace(0, len(self._records) - 1, self.count)]
+        # the list is in order of age, and a sheet must not show one age: its noise would tell it
+        order = np.random.default_rng(0).permutation(len(self._records))
+        self._chosen = [int(i) for i in order[: self.count]]
 
     @property
     def _places(self) -> list[tuple[slice, slice]]:
@@ -154,10 +160,12 @@ class Faces:
     def truth(self) -> Mapping[str, Attribute]:
         told = self._records.attributes
         old = ["35 or older" if age >= 35 else "younger" for age in told["age"][self._chosen]]
+        # faces of a sheet share its noise, so none of them is learnt from where another is asked about
+        sheets = [f"sheet {i // len(self._places)}" for i in range(self.count)]
         return {
-            "gender": Attribute.of(told["gender"][self._chosen].tolist()),
-            "age": Attribute.of(old),
-            "race": Attribute.of(told["race"][self._chosen].tolist()),
+            "gender": Attribute.of(told["gender"][self._chosen].tolist(), sheets),
+            "age": Attribute.of(old, sheets),
+            "race": Attribute.of(told["race"][self._chosen].tolist(), sheets),
         }
 
     def views(self, clips: Iterator[Clip]) -> Views:
@@ -210,7 +218,7 @@ def run(
     }  # fmt: skip
     cells = {
         name: Cells("visual-large", {"of": name, "quick": quick, "frames": FRAMES,
-                                     "records": source.count, "version": 1}, keep)
+                                     "records": source.count, "version": source.version}, keep)
         for name, source in sources.items()
     }  # fmt: skip
     until = None if minutes is None else time.monotonic() + 60 * minutes

@@ -50,9 +50,14 @@ def test_a_reader_meets_every_face_once_in_its_own_order(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(large, "picture_features", features)
     assert len(faces.views(faces.clips())["efficientnet"]) == 8
-    shown = [int(faces._records[i].x[20, 20, 0]) for i in range(8)]
+    shown = [int(faces._records[i].x[20, 20, 0]) for i in faces._chosen]
+    assert shown != sorted(shown), "a sheet shows no one age"
     assert np.allclose(looked[:8], shown, atol=2)
     assert faces.truth["age"].classes == ("younger",)
+    for attribute in faces.truth.values():
+        assert attribute.people == ("sheet 0",) * 6 + ("sheet 1",) * 2, (
+            "a sheet is never cut by a fold"
+        )
     assert [clip.shape for clip in faces.clips()] == [(large.FRAMES, 240, 320, 3)] * 2
 
 
