@@ -208,7 +208,7 @@ def run(
     minutes: Amount | None = None,
 ) -> dict[str, Any]:
     """Every row on both sets, each kept as soon as it is measured; ``minutes`` begins no new row after
-    that many minutes, so that ``minutes=0`` shows what there is."""
+    that many minutes, so that a very small number shows what there is."""
     if data is None:
         raise SfumatoError("Expected data= with the folder of real recordings, got none.")
     folders = recordings(data, *(folder for folder, *_ in _SOURCES.values()))
