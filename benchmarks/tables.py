@@ -31,8 +31,8 @@ class Table:
     quick: tuple[str, ...] = ("quick=true",)
     # whether it resumes only from a folder ``work=``, which ``all`` then gives it
     work: bool = False
-    # whether ``all`` leaves it out: it would write less over what was measured beside a peer, or it makes
-    # an hour of video
+    # whether ``all`` leaves it out: it would write less over what was measured beside a peer, makes an hour
+    # of video, or needs the bodies of the extra [avatar]
     alone: bool = False
 
     def load(self) -> ModuleType:
@@ -40,7 +40,7 @@ class Table:
 
 
 TABLES: dict[str, Table] = {
-    "all": Table("harness.all_tables", "Every table in order, each in a process of its own.", 1207, 20),
+    "all": Table("harness.all_tables", "Every table in order, each in a process of its own.", 1317, 20),
     "accounting": Table("accounting.run", "What the papers claim, and what is true.", 3, 0.1),
     "accounting-speed": Table("accounting.speed", "Calibration of noise beside dp_accounting.", 9, 1.3),
     "attacks": Table("attacks.run", "How every protection fares against every attack.", 60, 1.1,
@@ -55,11 +55,12 @@ TABLES: dict[str, Table] = {
     "hiding": Table("hiding.run", "Blur, pixelate and silhouette on every clip of a folder.", 120, 0.6,
                     ("clips", "airtlab")),
     "maskdp": Table("maskdp.run", "DP and MaskDP, real people and avatars: accuracy against epsilon.", 120, 0.6),
+    "maskdp-gap": Table("maskdp.gap", "The same where recordings are no renderings and avatars are found.", 60, 1.5, alone=True),
     "methods": Table("methods.run", "What every release method costs.", 5, 0.4,
                      quick=("frames=20",)),
     "multiclip": Table("multiclip.run", "Noise in the training beside noise in the recordings.", 30, 0.8,
                        ("utd_mhad",)),
-    "pass": Table("attributes.run", "Private attributes: PASS, seven methods, noise; by every attacker.", 200, 3.4,
+    "pass": Table("attributes.run", "Private attributes: PASS, seven methods, noise; by every attacker.", 270, 3.4,
                   ("audiomnist", "sisfall", "utkface")),
     "pass-ablation": Table("attributes.ablation", "PASS on AudioMNIST, one setting at a time.", 60, 0.7,
                            ("audiomnist",)),
@@ -83,6 +84,8 @@ TABLES: dict[str, Table] = {
     "train": Table("train.run", "Every training method: accuracy against epsilon.", 15, 0.7, ("utd_mhad",)),
     "visual": Table("visual.run", "Video-DPRP and obfuscations: actions against attributes of people.", 60, 1,
                     ("utd_mhad",)),
+    "visual-large": Table("visual.large", "Video-DPRP at 320x240 on real people: actions and faces.", 40, 0.1,
+                          ("airtlab", "utkface")),
     "voice": Table("voice.run", "Voices: speakers still told apart, digits still understood.", 30, 1,
                    ("fsdd",), work=True),
 }  # fmt: skip

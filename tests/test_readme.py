@@ -41,6 +41,17 @@ def test_generated_tables_are_up_to_date() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_every_page_of_results_says_first_what_is_real_and_who_chose_the_settings() -> None:
+    for page in sorted((DOCS / "results").glob("*.md")):
+        title, first = page.read_text(encoding="utf-8").split("\n\n", 2)[:2]
+        assert title.startswith("# "), page.name
+        marked = " ".join(re.findall(r"\*\*(.+?)\*\*", first)).lower()
+        for said in ("real", "staged", "oracle", "settings"):
+            assert said in first.lower(), (page.name, said)
+        assert "real" in marked, page.name
+        assert "settings" in marked, page.name
+
+
 def test_a_figure_is_stale_when_its_data_are_and_not_when_its_bytes_are() -> None:
     path = DOCS / "results" / "maskdp-accuracy.svg"
     figure = path.read_text(encoding="utf-8")

@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from benchmarks.attributes.cases import Case
+from benchmarks.attributes.cases import VALIDATION_LIMIT, VALIDATION_SEED, Case, tried
 from benchmarks.attributes.data import Split, share_of
 from sfumato.attributes import (
     AttributeTable,
@@ -31,7 +32,7 @@ from sfumato.audit import ProbeSettings
 from sfumato.audit.attack import BayesAttacker, Obfuscation, probe, repeated_release
 from sfumato.audit.attack._probe import score_probe, train_probe
 from sfumato.audit.measure import AttributeScores, ClassifierScores, mnag, nag
-from sfumato.data import ArrayRecords
+from sfumato.data import ArrayRecords, chosen_rows
 from sfumato.privacy import Randomness
 
 Row = dict[str, Any]
@@ -144,6 +145,37 @@ def fit_row(case: Case, train: ArrayRecords, seed: int, effort: Effort, kept: Pa
     bound = method.theory.live_bound(method.history[-1][1].total(method.lambda_, method.mu))
     method.save(kept, force=True)
     return cost | {"live_bound": round(bound, 4)}
+
+
+def validated_lambda(case: Case, train: ArrayRecords, effort: Effort) -> Row:
+    """The lambda of ``case.lambdas`` that does best on a fifth of the training records, which the fits
+    do not see: the highest mNAG among those whose private NAGs stay within ``VALIDATION_LIMIT``, or the
+    one that hides best where none does. Test records have no say."""
+    order = np.arange(len(train))
+    split = tuple(
+        chosen_rows(train, order[part].tolist()) for part in (order % 5 != 0, order % 5 == 0)
+    )
+    known = Reference(sorted(case.attributes), (split[0], split[1]), effort)
+    clear = {name: rounded(score) for name, score in known.on(None).items()}
+    rows: dict[float, Row] = {}
+    for lambda_ in case.lambdas:
+        short = tried(case, lambda_)
+        with TemporaryDirectory() as folder:
+            kept = Path(folder) / "tried.safetensors"
+            fit_row(short, split[0], VALIDATION_SEED, effort, kept)
+            found = pass_row(
+                short, (split[0], split[1]), clear, VALIDATION_SEED, effort, kept, None
+            )
+        worst = max(found["attackers"]["exact"][name]["nag"] for name in case.private)
+        rows[lambda_] = {"mnag": found["mnag"]["exact"], "worst": worst}
+    return {"lambda": best_lambda(rows), "tried": {str(each): row for each, row in rows.items()}}
+
+
+def best_lambda(rows: Mapping[float, Row]) -> float:
+    hiding = {each: row for each, row in rows.items() if row["worst"] <= VALIDATION_LIMIT}
+    if hiding:
+        return max(hiding, key=lambda each: hiding[each]["mnag"])
+    return min(rows, key=lambda each: rows[each]["worst"])
 
 
 def donors_of(case: Case, seen: ArrayRecords, seed: int, effort: Effort) -> DonorSet:

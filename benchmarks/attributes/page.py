@@ -280,6 +280,8 @@ def _combination_table(cases: Row) -> str:
         )
         mean = shown(rows, "exact", "mNAG")
         best = f"{entry['bound']['labels']['mnag']:.1f}" if "bound" in entry else ""
-        lines.append([task["source"], cells, mean, best, COMBINATIONS.get(name, "")])
+        source = f"{task['source']}, full length" if "-full-" in name else task["source"]
+        paper = COMBINATIONS.get(name.replace("-full-", "-"), "")
+        lines.append([source, cells, mean, best, paper])
     head = ("data", "NAG", "mNAG", "the best there is", "the paper's NAG, mNAG")
     return markdown(head, lines, left=2) if lines else ""

@@ -110,7 +110,7 @@ def _task(
     task: str, features: Features, public: Features, epsilons: Sequence[float], runs: int, cells: Cells
 ) -> list[dict[str, Any]]:  # fmt: skip
     classes, warm = _CLASSES[task], features.public_y is not None
-    rows = [cells.done(f"{task}/no privacy", lambda: {
+    rows = [cells.done(f"{task}/no privacy, converged", lambda: {
         "accuracy": without_privacy(features, classes)}) | {"task": task, "row": "no privacy"}]  # fmt: skip
     if warm:
         alone = cells.done(

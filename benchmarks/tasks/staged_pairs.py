@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.tasks.rough_filming import rough_clips, sensed
 from sfumato.body import Light, SkinnedBody, procedural_body
 from sfumato.body import people as virtual_people
 from sfumato.files import atomic_output
@@ -35,6 +36,7 @@ BY_DETECTORS = "Avatars and masks here come from the detectors that a recording 
 BY_WHOM = {"truth": BY_TRUTH, "detectors": BY_DETECTORS}
 _PIECE = 100
 _ARRAYS = ("real", "rendered", "empty", "person", "public", "joints", "y", "actor")
+_ROOMS_SEED = 78
 _AVATARS_SEED = 77  # which avatar a clip gets says nothing about its actor
 
 
@@ -59,7 +61,8 @@ class Pairs:
 
     def clips(self, kind: str) -> npt.NDArray[np.uint8]:
         """What a kind of clip shows: the person as filmed (``real``) or as an avatar (``rendered``),
-        the ``person`` or ``avatar`` alone on black, or the ``background`` alone."""
+        the ``person`` or ``avatar`` alone on black, the avatar ``elsewhere`` in public rooms as a cheap
+        camera sees it, or the ``background`` alone."""
         match kind:
             case "real":
                 return self.real
@@ -69,6 +72,8 @@ class Pairs:
                 return self.real * self.person[..., None]
             case "avatar":
                 return self.rendered * self.public[..., None]
+            case "elsewhere":
+                return in_public_rooms(self.rendered, self.public)
             case _:
                 return np.repeat(self.empty[:, None], self.real.shape[1], 1)
 
@@ -82,13 +87,15 @@ class Piece:
     last: int
     path: Path
     people: str = "truth"
+    rough: bool = False
 
     def made(self) -> Path:
         if not self.path.is_file():
             part = dataclasses.replace(self.staging, clips=self.last)
+            film = rough_clips if self.rough else clips
             made = [
                 _pair(number, clip, part, _avatars(), self.people)
-                for number, clip in enumerate(clips(part, first=self.first), start=self.first)
+                for number, clip in enumerate(film(part, first=self.first), start=self.first)
             ]
             with atomic_output(self.path, force=True) as temporary, open(temporary, "wb") as stream:
                 stacked: dict[str, Any] = {
@@ -107,19 +114,22 @@ class Piece:
             return stored["y"], stored["actor"]
 
 
-def pieces(staging: Staging, folder: Path, people: str = "truth") -> list[Piece]:
-    """All clips of ``staging``, a file for each hundred.
+def pieces(
+    staging: Staging, folder: Path, people: str = "truth", *, rough: bool = False
+) -> list[Piece]:
+    """All clips of ``staging``, a file for each hundred; ``rough`` ones are filmed badly.
 
     Clip n is the same however many there are, so a larger staging goes on from a smaller one.
     """
     stated = repr(dataclasses.replace(staging, clips=1)) + ("" if people == "truth" else people)
+    stated += "rough" if rough else ""
     place = folder / f"pairs-{hashlib.sha256(stated.encode()).hexdigest()[:12]}"
     place.mkdir(parents=True, exist_ok=True)
     bounds = [
         (first, min(first + _PIECE, staging.clips)) for first in range(0, staging.clips, _PIECE)
     ]
     return [
-        Piece(staging, first, last, place / f"{first:05d}-{last:05d}.npz", people)
+        Piece(staging, first, last, place / f"{first:05d}-{last:05d}.npz", people, rough)
         for first, last in bounds
     ]
 
@@ -142,12 +152,34 @@ def _finder() -> Any:
 
 
 def found_in(clip: Clip, people: str, fps: float) -> Scene:
-    """Who is where in a staged clip: by the stage's truth, or by the detectors that a recording gets."""
+    """Who is where in a staged clip: by the stage's truth, by the detectors that a recording gets, or
+    nobody, where nobody is to be replaced."""
+    if people == "nobody":
+        return Scene(np.zeros_like(clip.mask), (), clip.camera, 0.0)
     if people == "truth":
         return Scene(clip.alpha > 0, (Track(clip.joints.astype(float)),), clip.camera, 0.0)
     frames = [Frame(each, i, i / Fraction(fps)) for i, each in enumerate(clip.frames)]
     ((_, scene),) = _finder().windows(iter(frames), len(frames))
     return scene  # type: ignore[no-any-return]
+
+
+@cache
+def _public_rooms(side: int) -> tuple[npt.NDArray[np.uint8], ...]:
+    """Rooms of the public stage without anybody."""
+    public = Staging(clips=18, actors=1, rooms=18, frames=1, width=side, height=side, seed=42)
+    return tuple(clip.empty for clip in clips(public))
+
+
+def in_public_rooms(
+    rendered: npt.NDArray[np.uint8], public: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.uint8]:
+    """Public pixels before a public room instead of black, seen by a cheap camera: nothing private."""
+    rng = np.random.default_rng(_ROOMS_SEED)
+    rooms = _public_rooms(rendered.shape[2])
+    return np.stack([
+        sensed(np.where(mask[..., None], clip, rooms[int(rng.integers(len(rooms)))]), rng)
+        for clip, mask in zip(rendered, public)
+    ])  # fmt: skip
 
 
 def _pair(

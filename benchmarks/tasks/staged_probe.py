@@ -28,6 +28,8 @@ from sfumato.stage import ACTIONS, Staging
 BACKBONES = ("video-vit", "i3d")
 # what is left of a kind of clip when only its public pixels are shown
 PUBLIC_PART = {"real": "person", "rendered": "avatar"}
+# the same clips with another public view
+IN_PUBLIC_ROOMS = "rendered, public rooms"
 Chosen = npt.NDArray[np.int64]
 Describe = Callable[[Tensor], Tensor]
 
@@ -81,13 +83,28 @@ class Head(nn.Module):
 class StagedTask:
     """Staged clips and what a public backbone says about them, each made once."""
 
-    def __init__(self, folder: Path, scale: Scale, backbone: str, people: str = "truth") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        scale: Scale,
+        backbone: str,
+        people: str = "truth",
+        *,
+        rough: bool = False,
+    ) -> None:
+        """``rough``: private and held-out clips are filmed badly, and nobody is told where people are."""
         self.folder, self.scale, self.backbone = folder, scale, backbone
+        found_by = dict.fromkeys(scale.stagings(), people)
+        self._public_part = PUBLIC_PART | {IN_PUBLIC_ROOMS: "elsewhere"}
+        if rough:
+            del self._public_part["real"]  # such a person is never public
+            found_by |= {"private": "detectors", "held-out": "nobody"}
         self.prepare = _preparation(backbone, scale.side)
         self._stagings = scale.stagings()
         self.classes = self._stagings["private"].actions
         self._pieces = {
-            name: pieces(staging, folder, people) for name, staging in self._stagings.items()
+            name: pieces(staging, folder, found_by[name], rough=rough and name != "public")
+            for name, staging in self._stagings.items()
         }
         self._describe: Describe | None = None
         self._labels: dict[str, tuple[Chosen, Chosen]] = {}
@@ -148,7 +165,8 @@ class StagedTask:
         """The private clips of a kind, as the backbone describes them; the mask says that what it
         says about public pixels is public."""
         y, actor = self.labels("private")
-        shown = [kind, PUBLIC_PART[kind]] if kind in PUBLIC_PART else [kind]
+        shown = ["rendered" if kind == IN_PUBLIC_ROOMS else kind]
+        shown += [self._public_part[kind]] if kind in self._public_part else []
         said = torch.stack([self.described("private", each) for each in shown], 1).numpy()
         mask = np.zeros(said.shape[:2], dtype=bool)
         mask[:, 1:] = True

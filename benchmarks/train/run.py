@@ -20,6 +20,7 @@ from benchmarks.harness.cells import Cells
 from benchmarks.harness.markdown import markdown
 from benchmarks.tasks import action_clips
 from benchmarks.tasks.action_clips import PREPARE, Size, Task
+from sfumato.audit.measure._scores import wilson
 from sfumato.data import ArrayRecords
 from sfumato.errors import SfumatoError
 from sfumato.learn import (
@@ -172,7 +173,7 @@ def terminal(result: dict[str, Any]) -> Sequence[Any]:
                       box=None, pad_edge=False)  # fmt: skip
         for cell in result["cells"]:
             if cell["task"] == name:
-                table.add_row(*columns(cell))
+                table.add_row(*columns(cell, facts))
         lines.append(table)
     return [*lines, *result["notes"]]
 
@@ -181,9 +182,9 @@ def tables(result: dict[str, Any]) -> dict[str, str]:
     head = ("method", "unit", "epsilon", "for the record", "top-1", "mean class")
     return {
         name: markdown(
-            head, [columns(cell) for cell in result["cells"] if cell["task"] == name], left=2
+            head, [columns(cell, facts) for cell in result["cells"] if cell["task"] == name], left=2
         )
-        for name in result["people"]
+        for name, facts in result["people"].items()
     }
 
 
@@ -197,12 +198,16 @@ def _about(facts: dict[str, Any]) -> str:
     )
 
 
-def columns(cell: dict[str, Any]) -> tuple[str, ...]:
-    """One line of the table, as the terminal and the documentation show it."""
+def columns(cell: dict[str, Any], facts: dict[str, Any]) -> tuple[str, ...]:
+    """One line of the table, as the terminal and the documentation show it; the interval is Wilson's,
+    over held-out clips."""
+    count = facts["held_out"]
+    low, high = (100 * each for each in wilson(round(cell["top1"] * count), count))
     unit = cell.get("unit", "-").partition("(")[0]
     return (
         cell["method"], unit, _number(cell.get("epsilon")),
-        _number(cell.get("record_epsilon")), f"{100 * cell['top1']:.1f} %",
+        _number(cell.get("record_epsilon")),
+        f"{100 * cell['top1']:.1f} % ({low:.0f} to {high:.0f})",
         f"{100 * cell['mean_class']:.1f} %",
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import stat
 from functools import partial
@@ -13,12 +14,13 @@ import pytest
 from scipy.io import wavfile
 from typer.testing import CliRunner, Result
 
-from sfumato.attributes import read_dataset
+from sfumato.attributes import DonorSet, Pass, PassTraining, read_dataset
+from sfumato.attributes._command import AttributeRequest, _method
 from sfumato.attributes.baselines import GameSettings
 from sfumato.cli.audit import app as audit
 from sfumato.cli.protect import app as protect
 from sfumato.errors import SfumatoError
-from sfumato.privacy import Guarantee, NoGuarantee, check_outputs, read_card
+from sfumato.privacy import Guarantee, NoGuarantee, Randomness, check_outputs, read_card
 
 SPEAKERS = {f"{number:02d}": "female" if number % 3 == 0 else "male" for number in range(1, 7)}
 RATE = 16_000
@@ -72,6 +74,30 @@ def sentence(result: Result) -> str:
     text = str(result.exception)
     assert text.count("\n") == 0
     return text
+
+
+def test_the_papers_settings_are_typed_in_one_word(speakers: Path, tmp_path: Path) -> None:
+    data = read_dataset(speakers).records
+    donors = DonorSet.sample(data, 8, declared="public")
+
+    def asked(method: str = "pass", **settings: object) -> AttributeRequest:
+        return AttributeRequest(
+            source=speakers, target=tmp_path / "out", method=method, private=["gender"],
+            useful=["digit"], donors_are="public", settings={"dimension": 32, **settings},
+        )  # fmt: skip
+
+    typed = _method(asked(published="motion", batch=50), donors, Randomness(0))
+    paper = Pass.published("motion", ["gender"], ["digit"], donors)
+    assert typed.training == dataclasses.replace(paper.training, batch=50)
+    assert typed._wanted_encoder == paper._wanted_encoder == "window-cnn"
+    assert typed.dimension == 32
+    usual = _method(asked(), donors, Randomness(0))
+    assert usual.training == PassTraining()
+    for name, value in {"steps": 8, "learning_rate": 0.1, "encoder": "mlp"}.items():
+        with pytest.raises(SfumatoError, match=f"Expected published or {name}, got both"):
+            asked(published="motion", **{name: value})
+    with pytest.raises(SfumatoError, match="published"):
+        asked("pass-ldp", epsilon=1.0, published="audio")
 
 
 def test_release_holds_donors_files_and_a_card_and_no_name(speakers: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from benchmarks.attributes import ablation as pass_ablation
 from benchmarks.attributes import cases
 from benchmarks.attributes import data as _pass_data
 from benchmarks.attributes import run as pass_
-from benchmarks.attributes.measure import Effort
+from benchmarks.attributes.measure import Effort, best_lambda, validated_lambda
 from benchmarks.attributes.page import goal_lines
 from sfumato.attributes import AttributesError, DonorSet, Pass, PassTraining, read_table
 from sfumato.attributes.baselines import GameSettings
@@ -54,6 +54,39 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     monkeypatch.setattr(pass_, "Effort", lambda: effort)
     return data
+
+
+def test_lambda_is_the_most_useful_that_hides_or_the_one_that_hides_best() -> None:
+    rows = {
+        0.1: {"mnag": 40, "worst": 1},
+        0.5: {"mnag": 60, "worst": 4},
+        2.0: {"mnag": 90, "worst": 30},
+    }
+    assert best_lambda(rows) == 0.5
+    leaking = {0.1: {"mnag": 40, "worst": 9}, 0.5: {"mnag": 60, "worst": 20}}
+    assert best_lambda(leaking) == 0.1
+
+
+def test_lambda_is_chosen_once_by_training_records_alone(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    motion = pass_.ALL_CASES["motion"]
+    monkeypatch.setitem(pass_.ALL_CASES, "motion", replace(motion, lambdas=(0.5, 8.0)))
+    asked: dict[str, Any] = {
+        "data": str(tiny), "keep": str(tmp_path / "kept"), "seeds": 1, "only": "goals",
+    }  # fmt: skip
+    seen: list[int] = []
+
+    def watched(case: cases.Case, train: ArrayRecords, effort: Effort) -> Any:
+        seen.append(len(train))
+        return validated_lambda(case, train, effort)
+
+    monkeypatch.setattr(pass_, "validated_lambda", watched)
+    assert pass_.run(**asked, minutes=0)["cases"] == {}
+    first = pass_.run(**asked)["cases"]["motion"]["task"]
+    assert first["settings"]["lambda_"] in (0.5, 8.0)
+    assert pass_.run(**asked)["cases"]["motion"]["task"] == first
+    assert seen == [300], "the training records, once"
 
 
 def test_table_keeps_every_row_and_resumes(

@@ -152,6 +152,7 @@ TAKEN = {
     "steps": ("1", "null"), "learning_rate": ("1e-30", "1000"), "remember": ("sample", "person", "never"),
     "encoder": ("whitened-mlp", "erased-mlp", "mlp", "window-cnn", "feature-head"),
     "draws_per_person": ("1", "1e4"), "tau": ("1e-6", "1e6"), "epsilon": ("1e-6", "1e6"),
+    "published": ("audio", "null"),
 }  # fmt: skip
 
 

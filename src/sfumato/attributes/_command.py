@@ -71,6 +71,11 @@ class AttributeRequest:
                 f"Expected no --epsilon for {self.method}: nothing is proven about it; take pass-ldp."
             )
         found = checked(schema, self.settings, f"the method {self.method}", AttributesError)
+        both = [name for name in ("encoder", "steps", "learning_rate") if name in found]
+        if found.get("published") is not None and both:
+            raise AttributesError(
+                f"Expected published or {both[0]}, got both: the paper's settings say it already."
+            )
         object.__setattr__(self, "settings", found)
         if self.state is not None and self.target.resolve() in (
             self.state.resolve(),
@@ -217,6 +222,13 @@ def _donors(
 def _method(request: AttributeRequest, donors: DonorSet, randomness: Randomness) -> Pass:
     kind, settings = pass_method(request.method), dict(request.settings)
     typed = {name: settings.pop(name) for name in TYPED_TRAINING if name in settings}
+    paper = settings.pop("published", None)
+    if paper is not None:
+        method = kind.published(
+            paper, request.private, request.useful, donors, randomness=randomness, **settings
+        )
+        method.training = replace(method.training, **typed)
+        return method
     return kind(
         request.private,
         request.useful,

@@ -47,6 +47,8 @@ _USUAL_DONORS = 4096
 # what may be typed for every variant, and for its training
 TYPED = ("lambda_", "mu", "dimension", "encoder", "remember")
 TYPED_TRAINING = ("steps", "batch", "learning_rate")
+# whose networks and training the paper's Table 6 names
+Published = Literal["audio", "motion", "faces"]
 
 
 @cache
@@ -56,6 +58,8 @@ def _schema(method: type[Pass]) -> type[Settings]:
     # only Python code can pass a network or a memory of draws
     typed["encoder"] = (Literal[tuple(ENCODERS)], typed["encoder"][1])
     typed["remember"] = (Scope, typed["remember"][1])
+    if method is Pass:
+        typed["published"] = (Published | None, None)
     return schema_from(method.name, typed | {name: training[name] for name in TYPED_TRAINING})
 
 
@@ -131,7 +135,7 @@ class Pass(DatasetMethod):
     @classmethod
     def published(
         cls,
-        kind: Literal["audio", "motion", "faces"],
+        kind: Published,
         private: Sequence[str],
         useful: Sequence[str],
         donors: DonorSet,

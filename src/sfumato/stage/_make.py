@@ -108,15 +108,21 @@ def rooms(staging: Staging) -> tuple[Room, ...]:
 
 
 def clips(
-    staging: Staging, *, performances: Sequence[Performance] = (), first: int = 0
+    staging: Staging,
+    *,
+    performances: Sequence[Performance] = (),
+    first: int = 0,
+    bodies: Sequence[SkinnedBody] = (),
 ) -> Iterator[Clip]:
     """Stage clip after clip from number ``first``; each depends on the seed and its number only.
 
     Actions are dealt in turn, so that classes are balanced. With ``performances`` the motion of
-    the actions they name is taken from them.
+    the actions they name is taken from them. ``bodies``, one an actor, are used instead of their own.
     """
     actors, places = cast(staging), rooms(staging)
-    bodies = [procedural_body(actor.person) for actor in actors]
+    bodies = bodies or [procedural_body(actor.person) for actor in actors]
+    if len(bodies) != len(actors):
+        raise StageError(f"Expected a body for each of {len(actors)} actors, got {len(bodies)}.")
     given: Mapping[str, list[Performance]] = {
         name: [p for p in performances if p.action == name] for name in staging.actions
     }
