@@ -341,7 +341,7 @@ def test_a_doubtful_find_on_an_outlined_body_covers_nothing_beside_it() -> None:
     assert without_doubtful_parts([whole, beside])[1].mask.all(), "and so is a head beside the body"
 
 
-@pytest.mark.parametrize(("side", "larger"), [(20, 1.6), (60, 1.25)])
+@pytest.mark.parametrize(("side", "larger"), [(20, 1.45), (60, 1.3)])
 def test_a_large_face_says_how_large_the_head_is(side: int, larger: float) -> None:
     """Ears that are guessed far apart do not make a head near the camera fill the picture."""
     points = np.zeros((17, 2), np.float32)

@@ -16,7 +16,12 @@ from sfumato.protect._dataset_method import DatasetMethod
 from sfumato.protect._method import Method, ProtectError, refuse_without_effect
 from sfumato.settings import checked, shown
 
-entry_points = cache(metadata.entry_points)  # reads a file of every installed package
+
+@cache  # it reads a file of every installed package
+def entry_points(*, group: str) -> metadata.EntryPoints:
+    return metadata.entry_points(group=group)
+
+
 # name -> "module:Class"
 _METHODS: dict[str, str] = {
     "appearance-free": "sfumato.protect.hide._motion_only:AppearanceFree",
