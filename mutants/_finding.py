@@ -174,8 +174,8 @@ MUTANTS = (
         (
             Patch(
                 "people/track/_person_masks.py",
-                "    agreed = paint_floor(drawn, person, origin)\n",
-                "    agreed = bool(drawn.any()) or paint_floor(drawn, person, origin)\n",
+                "    agreed = paint_floor(drawn, person, origin, outlined)\n",
+                "    agreed = bool(drawn.any()) or paint_floor(drawn, person, origin, outlined)\n",
             ),
         ),
         (f"{_ANATOMY}::test_a_mask_is_never_smaller_than_the_geometry",),
@@ -234,8 +234,8 @@ MUTANTS = (
         (
             Patch(
                 "people/detect/_pp_ocr.py",
-                "text_map = self._in_pieces(picture) if turn % 2 else self.text_map(picture)",
-                "text_map = self.text_map(picture)",
+                "found, factor = self._lines(image, side, self._in_pieces, self._threshold + _DOUBT)",
+                "found, factor = self._lines(image, side, self.text_map, self._threshold + _DOUBT)",
             ),
         ),
         (

@@ -188,7 +188,7 @@ MUTANTS = (
             ),
             Patch(
                 "protect/avatar/_layers.py",
-                "self._layer.write(np.where(chosen, image, np.uint8(0)))",
+                "self._layer.write(np.where(public[..., None], image, np.uint8(0)))",
                 "self._layer.write(image)",
             ),
         ),

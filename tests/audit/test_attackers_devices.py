@@ -87,7 +87,9 @@ def test_an_attacker_with_a_network_gives_its_answers_back(monkeypatch: pytest.M
     views = {"a": draw.normal(size=(60, 5)) + (codes[:, None] * draw.normal(size=5)) ** 3}
     network = ProbeSettings(width=16, epochs=6, batch=16, components=4)
     effort = Effort(network_from=10, network=network)
-    monkeypatch.setattr("sfumato.audit.attack._attacker._fair", lambda scores, codes: next(marks))
+    monkeypatch.setattr(
+        "sfumato.audit.attack._attacker._balanced_accuracy", lambda scores, codes: next(marks)
+    )
 
     def attack() -> Any:
         nonlocal marks

@@ -135,7 +135,7 @@ def _shipped() -> set[str]:
         if inspect.isclass(value):
             if issubclass(value, nn.Module):
                 found.add(name)
-        elif inspect.isfunction(value):
+        elif inspect.isfunction(value) and value.__module__.startswith("sfumato.models."):
             hints = typing.get_type_hints(value)
             made = hints.pop("return", None)
             takes = any(inspect.isclass(h) and issubclass(h, nn.Module) for h in hints.values())

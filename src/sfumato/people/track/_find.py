@@ -42,7 +42,7 @@ class LookFor(Enum):
     NONE, LARGE, ALL, THOROUGH = range(4)
 
 
-class _Turn(NamedTuple):
+class _FrameToSearch(NamedTuple):
     """A frame, who is looked for on it, by how many quarters the picture is turned besides, and whether a
     shot begins with it."""
 
@@ -119,7 +119,7 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         self._tracker.review.close()
         del self._look  # networks take memory that whoever comes next may need
 
-    def _turns(self, frames: Iterable[Frame]) -> Iterator[_Turn]:
+    def _turns(self, frames: Iterable[Frame]) -> Iterator[_FrameToSearch]:
         """Every frame, and whether it is one to look at: the first and the last one of a shot always are,
         for nothing beyond them could lead to them. In a large picture every second look is for large people
         alone, who move by more pixels than small ones. Each look is also at the picture turned, another way
@@ -128,7 +128,7 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         seen: Thumbnail | None = None
         for index, (frame, cells, begins, ends) in enumerate(with_shots(frames, self._every > 1)):
             if not (begins or ends or due(seen, cells, index - looked, self._every)):
-                yield _Turn(frame, LookFor.NONE)
+                yield _FrameToSearch(frame, LookFor.NONE)
                 continue
             alternate = self._every > 1 and not (begins or ends) and loses_detail(frame.image)
             if alternate and _SMALL not in self.status.often:
@@ -136,10 +136,10 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
             alone = ends and (begins or not index)
             everybody = LookFor.THOROUGH if alone else LookFor.ALL
             whom = LookFor.LARGE if looks % 2 and alternate else everybody
-            yield _Turn(frame, whom, (IN_TURN[looks % len(IN_TURN)],), begins)
+            yield _FrameToSearch(frame, whom, (IN_TURN[looks % len(IN_TURN)],), begins)
             looked, seen, looks = index, cells, looks + 1
 
-    def _sightings(self, turn: _Turn) -> list[Sighting] | None:
+    def _sightings(self, turn: _FrameToSearch) -> list[Sighting] | None:
         image, whom = turn.frame.image, turn.whom
         if whom is LookFor.THOROUGH:
             return thorough(self._look, image)
