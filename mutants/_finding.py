@@ -370,7 +370,7 @@ MUTANTS = (
         (
             Patch(
                 "people/track/_person_masks.py",
-                "if iou(seen, box) < _ENDS_ALIKE or room.covers(seen) < 1:",
+                "if seen.covers(core) < 1 or room.covers(seen) < 1:",
                 "if room.covers(seen) < 1:",
             ),
         ),

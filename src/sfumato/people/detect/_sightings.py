@@ -180,7 +180,7 @@ def _is_near(one: Sighting, width: int, height: int) -> bool:
 
 def _below_head(one: Sighting, x: float, y: float, sure: float) -> bool:
     """Whether a doubtful head lies on somebody's body: a shoulder, a hand, a pattern of the clothes."""
-    return sure < _SURE_FACE and _holds(one.box.scale(1.1), (x, y)) and y > one.head.centre[1]
+    return sure < _SURE_PART and _holds(one.box, (x, y)) and y > one.head.y1
 
 
 def _agreed(faces: Sequence[Box]) -> list[tuple[Box, tuple[str, ...]]]:
@@ -225,7 +225,11 @@ def thorough(look: Look, image: Image) -> list[Sighting]:
         replace(one, box=back(one.box), head=back(one.head), joints=one.joints * scale)
         for one in look(large)
     ]
-    missed = [one for one in found if all(iou(one.box, other.box) < SAME for other in more)]
+    missed = [  # a faint one begins no track, so it answers for nobody else
+        one
+        for one in found
+        if all(iou(one.box, other.box) < SAME for other in more if one.faint or not other.faint)
+    ]
     return [*more, *missed]
 
 

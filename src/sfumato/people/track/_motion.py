@@ -15,9 +15,9 @@ Thumbnail = npt.NDArray[np.float32]
 _CELLS = (24, 16)  # a person is some cells wide
 # grey levels of a cell, and the share of cells that must have changed by them
 _MOVED, _STIRRED = (12.0, 0.06), (6.0, 0.005)
-# correlation of the cells of two frames of one shot, grey levels by which cells of two shots differ on average,
-# and cells that a camera may swing in a frame
-_SAME_SHOT, _LEVELS, _SWING = 0.5, 15.0, 3
+# correlation of the cells of two frames of one shot, and of their detail; grey levels by which cells of two shots
+# differ on average, and cells that a camera may swing in a frame
+_SAME_SHOT, _SAME_DETAIL, _LEVELS, _SWING = 0.5, 0.3, 15.0, 3
 _STILL = 8  # frames between two looks at a picture in which nothing stirs, at most
 
 
@@ -85,6 +85,8 @@ def is_cut(before: Thumbnail, now: Thumbnail) -> bool:
     change = now - before
     if float(np.abs(change - np.median(change)).mean()) < _LEVELS or _alike(before, now):
         return False
+    if _alike(_detail(before), _detail(now), _SAME_DETAIL):
+        return False
     height, width = now.shape
     for y in range(-_SWING, _SWING + 1):
         for x in range(-_SWING, _SWING + 1):
@@ -95,8 +97,11 @@ def is_cut(before: Thumbnail, now: Thumbnail) -> bool:
     return True
 
 
-def _alike(a: Thumbnail, b: Thumbnail) -> bool:
+def _detail(cells: Thumbnail) -> Thumbnail:
+    """What a lamp from one side does not change."""
+    return cells - np.asarray(cv2.GaussianBlur(cells, (0, 0), 2.0), np.float32)
+
+
+def _alike(a: Thumbnail, b: Thumbnail, least: float = _SAME_SHOT) -> bool:
     a, b = a - a.mean(), b - b.mean()
-    return float((a * b).sum()) >= max(
-        _SAME_SHOT * float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-6
-    )
+    return float((a * b).sum()) >= max(least * float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-6)

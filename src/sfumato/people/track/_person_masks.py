@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sfumato.media import Image
 from sfumato.people._anatomy import has_trunk, head_radius, paint_body
-from sfumato.people._boxes import Box, iou
+from sfumato.people._boxes import Box
 from sfumato.people._person import Person, ellipse, paint_ellipse
 from sfumato.people.detect._protocols import Mask
 
@@ -34,9 +34,9 @@ _WIDER = 1.2  # of a box's ellipse: hands and feet lie in its corners
 _BODY = 1.6, 7.5  # widths of a head to either side, and heights down from its top
 _SURE_HEAD = 0.25  # score of a head under which a body is looked for
 _MOST_BODY = 0.6  # of the place for a body: no body fills more
-# The mask of somebody who is outlined: how far outside of the box it may end, in sides of the box; the overlap of
-# the box around it with that one; which part of the box it fills at least, with joints and without.
-_OUTSIDE, _ENDS_ALIKE, _OUTLINED, _OUTLINED_UNSURE = 0.1, 0.7, 0.2, 0.35
+# The mask of somebody who is outlined: how far outside and inside of the box it may end, in sides of the box; which
+# part of the box it fills at least, with joints and without.
+_OUTSIDE, _INSIDE, _OUTLINED, _OUTLINED_UNSURE = 0.1, 0.12, 0.2, 0.35
 _SPECK = 0.05  # of the largest piece of a mask: smaller ones are no part of an outline
 _SOME_PART = 0.45  # of a box: a head as large as that may be anywhere in it
 _HEAD_CORE = 0.5  # of a head's sides: the middle, which a mask must hold that is believed
@@ -87,7 +87,8 @@ def _outlines(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[float,
     box = person.box.clip(width, height)
     seen = Box(columns.min(), rows.min(), columns.max() + 1, rows.max() + 1).shift(*origin)
     room = box.grow(_OUTSIDE * box.width, _OUTSIDE * box.height)
-    if iou(seen, box) < _ENDS_ALIKE or room.covers(seen) < 1:
+    core = box.grow(-_INSIDE * box.width, -_INSIDE * box.height)
+    if seen.covers(core) < 1 or room.covers(seen) < 1:
         return False
     if not person.joints[:, 2].any():
         return float(drawn.sum()) >= _OUTLINED_UNSURE * box.area
