@@ -400,4 +400,40 @@ MUTANTS = (
         ),
         (f"{_ANATOMY}::test_a_doubtful_find_on_an_outlined_body_covers_nothing_beside_it",),
     ),
+    Mutant(
+        "856",
+        "looks: a faint find takes the place of somebody sure",
+        (
+            Patch(
+                "people/detect/_sightings.py",
+                "for other in more if one.faint or not other.faint)",
+                "for other in more)",
+            ),
+        ),
+        (f"{_SIGHTINGS}::test_a_faint_find_in_the_enlarged_picture_takes_nobodys_place",),
+    ),
+    Mutant(
+        "857",
+        "cuts: a lamp from another side is a cut",
+        (
+            Patch(
+                "people/track/_motion.py",
+                "if _alike(_detail(before), _detail(now), _SAME_DETAIL):",
+                "if _alike(before, now):",
+            ),
+        ),
+        (f"{_CUTS}::test_lamps_from_one_side_and_the_other_are_no_cuts",),
+    ),
+    Mutant(
+        "858",
+        "heads: a sure head on somebody near is dropped",
+        (
+            Patch(
+                "people/detect/_sightings.py",
+                "return sure < _SURE_PART and _holds(one.box, (x, y))",
+                "return _holds(one.box, (x, y))",
+            ),
+        ),
+        (f"{_SIGHTINGS}::test_a_doubtful_head_below_the_chin_of_somebody_near_is_none",),
+    ),
 )

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from sfumato.people import Box, Look, Pose
 from sfumato.people._anatomy import no_joints
-from sfumato.people.detect._sightings import Sighting, near_people_once, sightings, thorough
+from sfumato.people.detect._sightings import (
+    Sighting,
+    _below_head,
+    near_people_once,
+    sightings,
+    thorough,
+)
 from sfumato.people.detect._turned import with_turned
 
 BIRTH = {"movenet": 0.15, "centernet": 0.25}
@@ -160,6 +166,20 @@ def test_a_single_small_picture_is_looked_at_enlarged_too() -> None:
     assert seen == [(600, 1000)]
 
 
+def test_a_faint_find_in_the_enlarged_picture_takes_nobodys_place() -> None:
+    """It begins no track, so whoever the first look was sure of would be open."""
+
+    class LessSureOfLargeOnes:
+        name, device, birth = "less sure", "test", 0.25
+
+        def detect(self, image: Any) -> list[Box]:
+            high, wide = image.shape[:2]
+            return [Box(0.2 * wide, 0.2 * high, 0.6 * wide, 0.9 * high, 0.9 if wide < 500 else 0.1)]
+
+    found = thorough(Look([LessSureOfLargeOnes()], []), np.full((126, 224, 3), 200, np.uint8))
+    assert any(one.solid and not one.faint for one in found)
+
+
 class UprightOnly:
     """Finds a blue body that has its red head on top, and nobody else."""
 
@@ -246,3 +266,14 @@ def test_the_face_of_a_doubtful_find_is_that_of_the_body_near_the_camera_that_ha
     assert one.head == doubtful(face=True).head, "and not anywhere in the box"
     both = [near_one(face=False), doubtful(face=False)]
     assert near_people_once(both, 320, 240, {"f"}) == both, "whose head is not known keeps all"
+
+
+@pytest.mark.parametrize(
+    ("y", "sure", "dropped"),
+    [(200, 0.2, True), (200, 0.45, False), (100, 0.2, False), (235, 0.2, False)],
+)
+def test_a_doubtful_head_below_the_chin_of_somebody_near_is_none(
+    y: float, sure: float, dropped: bool
+) -> None:
+    """One that is sure, beside the head, or outside of the box may be somebody else's."""
+    assert _below_head(near_one(face=True), 250, y, sure) == dropped

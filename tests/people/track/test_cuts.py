@@ -44,6 +44,14 @@ def test_a_camera_that_swings_and_a_lamp_are_no_cuts(swing: int) -> None:
     assert not is_cut(thumbnail(dark), thumbnail((dark + 140).astype(np.uint8)))
 
 
+def test_lamps_from_one_side_and_the_other_are_no_cuts() -> None:
+    room = place(4).astype(np.float32)
+    side = np.linspace(0.1, 1.6, room.shape[1], dtype=np.float32)[None, :, None]
+    lit = [np.clip(room * lamp, 0, 255).astype(np.uint8) for lamp in (side, side[:, ::-1])]
+    assert not is_cut(*map(thumbnail, lit))
+    assert not is_cut(*map(thumbnail, lit[::-1]))
+
+
 def somebody(x: float) -> Sighting:
     box = Box(x, 20, x + 40, 100, 0.9)
     return Sighting(box, no_joints(), Box(x + 12, 20, x + 28, 40, 0.9), ("a", "b"), True, True)
