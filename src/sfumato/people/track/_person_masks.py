@@ -54,8 +54,10 @@ def paint_floor(
 ) -> bool:
     """The least that is covered: capsules and head, slimmer where the network saw the body itself; whether
     it did."""
-    core = _core(drawn, person, origin)
-    seen = outlined or bool(core.any() and float(drawn[core].mean()) >= _AGREED)
+    seen = outlined
+    if not outlined:
+        core = _core(drawn, person, origin)
+        seen = bool(core.any() and float(drawn[core].mean()) >= _AGREED)
     head = person.head
     if head is not None and seen:
         head = head.scale(_SLIM_HEAD) if _knows_head(person) or not outlined else None
