@@ -57,6 +57,8 @@ def test_passed_failed_and_skipped_are_counted_and_a_failure_is_the_exit_code(
     assert "2 passed" not in told
     assert "1 failed, 2 skipped" in told
     assert "order-5.log" in told
+    assert "test_some::test_zone" in told
+    assert "assert 0 == -19800" in told
     broken = tmp_path / "test_broken.py"
     broken.write_text("import what_nobody_has\n")
     assert run(portable, monkeypatch, "tz", "--tests", str(broken)) == 1

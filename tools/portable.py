@@ -133,6 +133,8 @@ class Outcome:
     note: str = ""
     # node ids of what failed; a file that could not be collected stands for all of it
     failures: list[str] = field(default_factory=list)
+    # what each of them said, for machines whose log nobody can open afterwards
+    said: list[str] = field(default_factory=list)
 
 
 def capability(
@@ -400,6 +402,13 @@ def _count(root: ElementTree.Element, outcome: Outcome) -> None:
         outcome.skipped += int(suite.get("skipped", 0))
         outcome.passed += int(suite.get("tests", 0))
     outcome.passed -= outcome.failed + outcome.skipped
+    for case in root.iter("testcase"):
+        for kind in ("failure", "error"):
+            for each in case.findall(kind):
+                trace = (each.text or "").strip().splitlines()[-40:]
+                outcome.said.append(
+                    "\n    ".join([f"{case.get('classname')}::{case.get('name')}", *trace])
+                )
 
 
 def _last_line(log: Path) -> str:
@@ -456,6 +465,7 @@ def main() -> int:
         print(f"{environment.name}: {environment.about} ...", flush=True)
         outcome = run(environment, asked.tests or environment.tests)
         outcomes.append(outcome)
+        faults += outcome.said
         if len(environment.conditions) > 1:
             faults += narrowed(outcome)
     print(f"\n{table(outcomes)}\n")
