@@ -38,7 +38,7 @@ test-cluster: $(STAMP)dev
 # The tests on other CPUs, in other orders, as another user, elsewhere (docs/testing.md); some of it:
 # make portable ONLY="sse order-7" TESTS="tests/privacy tests/learn"
 portable: $(STAMP)dev
-	$(BIN)/python tools/portable.py $(ONLY) $(if $(TESTS),--tests $(TESTS))
+	$(BIN)/python tools/portable.py $(if $(AGAIN),--again) $(ONLY) $(if $(TESTS),--tests $(TESTS))
 
 # Speeds are ratios measured side by side in one process; run them on an idle machine. Tables of real
 # recordings need SFUMATO_DATA; blur beside deface needs a clip and a peer (docs/results/protect.md).

@@ -171,3 +171,27 @@ def test_an_order_holds_the_same_tests_and_can_be_had_again(
     assert sorted(map(str, one)) == sorted(map(str, usual))
     changes = sum(before.path != after.path for before, after in pairwise(one))
     assert changes == 3, "the tests of a file stay together"
+
+
+def test_what_fails_once_is_printed_and_what_fails_twice_counts(
+    portable: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tests = tmp_path / "test_some.py"
+    tests.write_text(
+        "from pathlib import Path\n"
+        "mark = Path(__file__).with_suffix('.mark')\n"
+        "def test_chance():\n"
+        "    if not mark.exists():\n"
+        "        mark.touch()\n"
+        "        assert False, 'the first time'\n"
+    )
+    assert run(portable, monkeypatch, "tz", "--again", "--tests", str(tests)) == 0
+    told = capsys.readouterr().out
+    assert "1 failed once, of which 0 failed again" in told
+    assert "the first time" in told
+    tests.write_text("def test_always(): assert False\n")
+    assert run(portable, monkeypatch, "tz", "--again", "--tests", str(tests)) == 1
+    assert "1 failed once, of which 1 failed again" in capsys.readouterr().out

@@ -457,6 +457,10 @@ def main() -> int:
     parser.add_argument(
         "--tests", nargs="+", help="these tests instead of what a condition touches"
     )
+    parser.add_argument(
+        "--again", action="store_true",
+        help="run what failed a second time: only what fails twice hangs on the condition and counts",
+    )  # fmt: skip
     asked = parser.parse_args()
     environments = chosen(asked.only or ENVIRONMENTS)
     WORK.mkdir(exist_ok=True)
@@ -466,6 +470,11 @@ def main() -> int:
         outcome = run(environment, asked.tests or environment.tests)
         outcomes.append(outcome)
         faults += outcome.said
+        if asked.again and outcome.failures:
+            log = WORK / f"{environment.name}.again.log"
+            second = run(environment, outcome.failures, log=log)
+            outcome.note += f"; {outcome.failed} failed once, of which {second.failed} failed again"
+            outcome.failed, outcome.failures = second.failed, second.failures
         if len(environment.conditions) > 1:
             faults += narrowed(outcome)
     print(f"\n{table(outcomes)}\n")
