@@ -71,7 +71,7 @@ from sfumato.people.detect._search import search, searchers
 from sfumato.people.detect._sightings import Look, Sighting
 from sfumato.people.track._batches import in_parallel
 from sfumato.people.track._find import EVERY, LOOKAHEAD, PeopleStream, find, held_back
-from sfumato.people.track._motion import most_between_looks
+from sfumato.people.track._motion import Thumbnail, is_cut, most_between_looks, thumbnail
 from sfumato.people.track._point import carried, person_at
 from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, place_of_pose, poses
 from sfumato.people.track._status import (
@@ -125,6 +125,7 @@ __all__ = [
     "TextDetector",
     "TextLine",
     "TextStream",
+    "Thumbnail",
     "TrackSpan",
     "TrackedPoses",
     "add_person_at",
@@ -147,6 +148,7 @@ __all__ = [
     "hull",
     "in_parallel",
     "iou",
+    "is_cut",
     "look_near",
     "most_between_looks",
     "numbered",
@@ -168,6 +170,7 @@ __all__ = [
     "text_lookahead",
     "text_mask",
     "threads",
+    "thumbnail",
     "unite",
     "with_legend",
     "write_coco",

@@ -15,9 +15,11 @@ from sfumato.people._anatomy import no_joints
 from sfumato.people.detect._sightings import (
     Sighting,
     _below_head,
+    _in_ellipse,
     near_people_once,
     sightings,
     thorough,
+    with_loose_heads,
 )
 from sfumato.people.detect._turned import with_turned
 
@@ -41,6 +43,35 @@ def test_two_networks_that_agree_are_one_solid_person() -> None:
     assert one.solid
     assert one.body
     assert one.box.covers(other) == one.box.covers(BODY) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("body", "other", "believed"), [(0.13, 0.12, False), (0.2, 0.27, True), (0.27, 0.12, True)]
+)
+def test_two_networks_that_both_hardly_see_somebody_are_not_believed_at_once(
+    body: float, other: float, believed: bool
+) -> None:
+    """A parked van is two such finds."""
+    box = replace(BODY, score=body)
+    (one,) = sightings([joined(box)], [Box(52, 25, 94, 138, other, "centernet")], [], BIRTH)
+    assert one.solid == believed
+    assert not one.faint, "it is covered on its frame all the same"
+    weak = sightings([joined(box)], [], [Box(62, 22, 80, 44, other, "centerface")], BIRTH)
+    assert weak[0].solid == believed
+
+
+@pytest.mark.parametrize(("aside", "same"), [(10.0, True), (12.0, True), (30.0, False)])
+def test_a_head_half_on_that_of_a_body_makes_it_wider_and_is_nobody_else(
+    aside: float, same: bool
+) -> None:
+    head = Box(62, 20, 78, 40, 0.5)
+    somebody = Sighting(BODY, no_joints(), head, ("movenet",), True, True)
+    x, y = head.centre[0] + aside, head.centre[1]
+    found = with_loose_heads([(x, y, 0.5)], [somebody])
+    assert len(found) == (1 if same else 2)
+    assert any(_in_ellipse(one.head, x, y) for one in found)
+    assert found[0].head.covers(head) == pytest.approx(1)
+    assert (found[0].head == head) != same
 
 
 def test_a_face_in_a_body_belongs_to_it_and_one_outside_is_somebody() -> None:

@@ -210,6 +210,23 @@ def test_a_doubtful_body_reaches_to_the_neighbouring_looks_and_no_further() -> N
     assert any(span.reason == "unsure" for span in tracker.review.spans)
 
 
+@pytest.mark.parametrize(("solid", "wide"), [(False, 200), (True, 200), (False, 40)])
+def test_somebody_large_and_doubtful_is_not_bridged_over_looks_that_did_not_see_them(
+    solid: bool, wide: int
+) -> None:
+    """A street before a swinging camera; whoever is small, or was surely seen, is bridged."""
+    shown = Box(40, 20, 40 + wide, 220, 0.2)
+    one = Sighting(shown, no_joints(), Box(120, 20, 160, 60, 0.2), ("a", "b"), True, solid)
+    script: list[Any] = [None if i % 2 else [] for i in range(40)]
+    script[10] = script[30] = [one]
+    answers, _ = follow(script, every=4)
+    bridged = [i for i in range(11, 30) if any(each.evidence == "bridged" for each in answers[i])]
+    if solid or wide < 100:
+        assert bridged == list(range(11, 30))
+    else:
+        assert bridged == [11, 12, 13, 27, 28, 29], "the looks next to a sighting, and two frames"
+
+
 def test_faint_finds_continue_a_track_and_never_begin_one() -> None:
     from dataclasses import replace
 

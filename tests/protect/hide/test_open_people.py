@@ -163,6 +163,24 @@ def test_a_shape_that_only_the_output_shows_is_nobody(
         assert found == frames
 
 
+@pytest.mark.parametrize(("covers", "frames"), [((12, 68, 24, 50), []), ((12, 68, 24, 28), [0])])
+def test_a_find_that_holds_somebody_who_is_covered_and_the_floor_beside_is_nobody(
+    monkeypatch: pytest.MonkeyPatch, covers: tuple[int, int, int, int], frames: list[int]
+) -> None:
+    """What counts is whether the one who is in the original there is covered."""
+    top, bottom, left, right = covers
+    before, after = room(), room()
+    after[top:bottom, left:right] = 96
+
+    class Wider(Always):
+        def detect(self, image: Any) -> list[Box]:
+            return [Box(22, 10, 52, 70, 0.9) if image is before else Box(14, 6, 78, 74, 0.6)]
+
+    monkeypatch.setattr(_residual_people, "_search", lambda: Look([Nobody()], []))
+    monkeypatch.setattr(_residual_people, "_HALF", 0.4)
+    assert bool(open_people(Wider(0.6), 1)(0, before, after, ())) == bool(frames)
+
+
 def pictures(*paths: Path) -> list[tuple[Any, ...]]:
     videos = []
     for path in paths:

@@ -36,6 +36,10 @@ _LIKELY_HEAD = 0.15
 _THOROUGH = 900  # pixels of the longer side of a single picture
 _NEAR, _IN_NEAR = 0.25, 0.75  # of the picture, of whoever lies in the box of somebody so near
 SOLID = 0.4  # score from which one network's word is enough
+_AGREED = (
+    0.25  # score from which two networks' word is: what both hardly see may be a van or a tree
+)
+_SAME_HEAD = 0.7  # of their mean size: heads whose middles are nearer than that are one
 
 
 # box, joints, who found it, and whether that is enough to believe it
@@ -77,7 +81,7 @@ def sightings(
         if match is not None and iou(box, match) >= SAME:
             free.remove(match)
             both = replace(hull([box, match]), score=max(box.score, match.score))
-            bodies.append((both, joints, (box.source, match.source), True))
+            bodies.append((both, joints, (box.source, match.source), both.score >= _AGREED))
         else:
             bodies.append((box, joints, (box.source,), box.score >= SOLID))
     for box in free:
@@ -133,7 +137,7 @@ def _with_faces(
             sources = (*sources, *face[1])
         faint = len(sources) == 1 and box.score < birth.get(sources[0], 0.0)
         head = head_of(joints, box, None if face is None else face[0])
-        sure = solid or face is not None
+        sure = solid or (face is not None and max(face[0].score, box.score) >= _AGREED)
         found.append(Sighting(box, joints, head, sources, True, sure, faint))
     tallest = max((box.height for box, *_ in bodies), default=np.inf)
     for alone, names in left:
@@ -233,15 +237,15 @@ def thorough(look: Look, image: Image) -> list[Sighting]:
     return [*more, *missed]
 
 
-def loose_heads(
+def with_loose_heads(
     heads: Sequence[tuple[float, float, float]], found: Sequence[Sighting]
 ) -> list[Sighting]:
-    """Heads (x, y, sure) that nobody who was found has, each as large as that of whoever is nearest."""
-    loose: list[Sighting] = []
+    """Everybody, and heads (x, y, sure) that nobody who was found has, each as large as that of whoever is
+    nearest. One that lies half on somebody's head is that head, whose joints were a little off."""
+    everybody = list(found)
     for x, y, sure in sorted(heads, key=lambda head: -head[2]):
-        known = [*found, *loose]
-        bodies = [one for one in found if one.body]
-        if not bodies or any(_in_ellipse(one.head, x, y) for one in known):
+        bodies = [one for one in everybody if one.body]
+        if not bodies or any(_in_ellipse(one.head, x, y) for one in everybody):
             continue
         near = min(bodies, key=lambda one: _away(one.head, x, y))
         if sure < SOLID and not any(_holds(one.box.scale(1.2), (x, y)) for one in bodies):
@@ -250,8 +254,12 @@ def loose_heads(
             max(near.head.width, near.head.height) / 2, 0.3 * max(near.box.width, near.box.height)
         )
         head = Box(x - half, y - 1.2 * half, x + half, y + 1.2 * half, sure, "movenet")
-        loose.append(Sighting(head, no_joints(), head, ("movenet",), False, False))
-    return loose
+        if _away(near.head, x, y) <= _SAME_HEAD * (near.head.width + head.width) / 2:
+            wider = replace(hull([near.head, head]), score=near.head.score)
+            everybody[everybody.index(near)] = replace(near, head=wider)
+        else:
+            everybody.append(Sighting(head, no_joints(), head, ("movenet",), False, False))
+    return everybody
 
 
 def _in_ellipse(head: Box, x: float, y: float) -> bool:
@@ -341,7 +349,7 @@ class Look:
             found = [self._posed(image, one, self._poses) for one in found]
         near = [one for one in found if _is_near(one, image.shape[1], image.shape[0])]
         heads = [head for head in heads if not any(_below_head(one, *head) for one in near)]
-        return found + loose_heads(heads, found)
+        return with_loose_heads(heads, found)
 
     def _turned(self, image: Image, quarters: int, upright: list[Sighting]) -> list[Sighting]:
         """With those who are seen better, or only, in the picture turned."""

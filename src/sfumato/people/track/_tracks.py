@@ -3,7 +3,8 @@
 One policy. A sighting covers its own frame, always. A track is *believed* after a solid sighting (two
 detectors agree, or one is sure) or after its second one. Of a believed track,
 
-- between two sightings box, joints and head are interpolated (*bridged*);
+- between two sightings box, joints and head are interpolated (*bridged*); somebody who fills much of the
+  picture, whom nobody was sure of on either side, no farther than the looks next to a sighting;
 - beyond them the person is followed by what the picture shows there, and covered (*held*) as long as
   that is found again: at most ``hold`` frames after the last sighting, ``lookahead`` before the first;
 - without that, and where no sighting was solid (a pattern of the floor stays where it is), a few frames
@@ -47,6 +48,9 @@ _REACH = 18  # frames: by then the largest sighting of somebody (_LARGEST_RATIO)
 _ELSEWHERE, _FAR = 0.4, 2.0  # sizes by which a head may be off its path before both places count
 _ANYWHERE = 0.7  # of a box: a head that large is not known to be in any part of it
 _GONE = 0.2  # of a box that has to be inside the picture
+# of the picture: somebody so large would be seen on most looks. What no look was sure of, and those between did
+# not see, is a street before a swinging camera.
+_LARGE = 0.15
 
 
 class MissedPersonError(SfumatoError):
@@ -248,6 +252,8 @@ class PersonTracker:
         if seen is not None:
             evidence, place = "+".join(seen.sources), seen
         elif track.first < index < track.last:
+            if self._is_guess(track, index):
+                return None
             evidence, place = BRIDGED, _between(track, index)
         else:
             held = self._held(track, index)
@@ -260,6 +266,23 @@ class PersonTracker:
             head = beyond_edges(head, self._shape[1], self._shape[0])
         return Person(
             track.number, place.box, place.joints, head, evidence, self._shape, body=place.body
+        )
+
+    def _is_guess(self, track: _Track, index: int) -> bool:
+        """Whether somebody large, seen doubtfully before and after, is missed on looks between that are not
+        next to either sighting."""
+        before, after = _neighbours(track, index)
+        large = _LARGE * self._shape[0] * self._shape[1]
+        doubtful = not any(track.sightings[at].solid for at in (before, after))
+        sizes = (
+            track.sightings[at].box.clip(self._shape[1], self._shape[0]).area
+            for at in (before, after)
+        )
+        if not doubtful or min(sizes) < large:
+            return False
+        return (
+            index - before > self._to_next_look(before, index) + _BLIND
+            and after - index > self._to_next_look(after, index) + _BLIND
         )
 
     def _held(self, track: _Track, index: int) -> Sighting | None:
@@ -394,9 +417,14 @@ def _drift(frames: int) -> float:
     return min(_DRIFT * frames, _MOST_DRIFT)
 
 
-def _between(track: _Track, index: int) -> Sighting:
+def _neighbours(track: _Track, index: int) -> tuple[int, int]:
+    """The sightings before and after a frame."""
     before = max(i for i in track.sightings if i < index)
-    after = min(i for i in track.sightings if i > index)
+    return before, min(i for i in track.sightings if i > index)
+
+
+def _between(track: _Track, index: int) -> Sighting:
+    before, after = _neighbours(track, index)
     a, b = track.sightings[before], track.sightings[after]
     part = (index - before) / (after - before)
     growth = _drift(min(index - before, after - index))

@@ -330,10 +330,10 @@ class Hiding(Method):
         for places, reach, margin in ((faces, 1, _MARGIN), (bodies, BODY_CHECK_EVERY, 1.0)):
             for number, boxes in places:
                 larger = [box.scale(margin) for box in boxes]
-                for near in range(number - reach, number + reach + 1):
+                for near in self._around(number, reach):
                     self._left.setdefault(near, []).extend(larger)
         for number, lines in text:
-            for near in range(number - TEXT_CHECK_EVERY, number + TEXT_CHECK_EVERY + 1):
+            for near in self._around(number, TEXT_CHECK_EVERY):
                 self._left_text.setdefault(near, []).extend(lines)
         if not faces and not bodies:
             raise StillVisibleError(
@@ -348,6 +348,11 @@ class Hiding(Method):
             f"{name} still finds one: unite more detectors (--detector a+b), hide more strongly, or "
             "correct the boxes and import them. Nothing was released."
         )
+
+    def _around(self, number: int, reach: int) -> Iterator[int]:
+        """The frames up to ``reach`` away from one, of the same shot."""
+        shot = self.detection_log.shot(number)
+        return (near for near in range(number - reach, number + reach + 1) if near in shot)
 
     @property
     def _checks_bodies(self) -> bool:

@@ -27,6 +27,7 @@ _CODEC_NOISE = 4.0
 _OTHERWISE, _COVERED = 24, 0.3
 # of a box, across: its middle; which part of that a cover fills, and of what length, that hides whoever is in it
 _ALONG, _FILLED, _LENGTH, _CROSSED = (0.2, 0.8), 0.3, 0.85, 0.1
+_HOLDS = 0.8  # of somebody: a find that holds that much of them is about nobody else
 _ROOM = 1.15  # an ellipse leaves the corners of a box open
 _SAME_STRUCTURE, _FAINT, _PLAIN = 0.6, 0.4, 0.5
 
@@ -45,7 +46,12 @@ def open_people(second: people.PersonDetector, every: int) -> Check:
             and not _covers(_changed(original, output, box))
         ]
         there = second.detect(original) if found else []
-        return [box.scale(_ROOM) for box in found if _believed(original, box, there)]
+        return [
+            box.scale(_ROOM)
+            for box in found
+            if (person := _in_original(original, box, there)) is not None
+            and not _is_cover_of(original, output, box, person)
+        ]
 
     return left
 
@@ -66,7 +72,11 @@ def open_heads(
             if box.y0 > _AT_EDGE * len(output) and not any(_in_reach(box, head) for head in covered)
         ]
         there = second.detect(original) if found else []
-        return [people.head_by_box(box) for box in found if _believed(original, box, there)]
+        return [
+            people.head_by_box(box)
+            for box in found
+            if _in_original(original, box, there) is not None
+        ]
 
     return left
 
@@ -96,20 +106,29 @@ def _in_reach(box: people.Box, head: people.Box) -> bool:
     return near.x0 <= x <= near.x1 and box.y0 - box.height <= y <= near.y1
 
 
-def _believed(original: Image, box: people.Box, there: Sequence[people.Box]) -> bool:
-    """Whether somebody is in the original where the output shows somebody, and not a shape that covers
-    and floor make together: the checking network is sure of it there, or the search finds somebody in
-    that part alone."""
-    sure = (one for one in there if one.score >= _SURE)
-    if box.score >= _SURE and any(people.iou(box, one) >= _HALF for one in sure):
-        return True
+def _is_cover_of(original: Image, output: Image, found: people.Box, person: people.Box) -> bool:
+    """Whether what was found in the output is a cover and the floor beside it: it holds all of somebody of
+    the original, and that one is covered."""
+    return found.covers(person) >= _HOLDS and _covers(_changed(original, output, person))
+
+
+def _in_original(
+    original: Image, box: people.Box, there: Sequence[people.Box]
+) -> people.Box | None:
+    """Who is in the original where the output shows somebody; None where covers and floor make such a shape
+    together: the checking network is sure of somebody there, or the search finds somebody in that part
+    alone."""
+    sure = [one for one in there if one.score >= _SURE and people.iou(box, one) >= _HALF]
+    if box.score >= _SURE and sure:
+        return max(sure, key=lambda one: people.iou(box, one))
     height, width = original.shape[:2]
     rows, columns = box.scale(_AROUND).pixels(width, height)
     part = np.ascontiguousarray(original[rows, columns])
     if min(part.shape[:2]) < _SMALLEST:
-        return False
+        return None
     bodies = [one.box.shift(columns.start, rows.start) for one in _search()(part) if one.body]
-    return any(people.iou(box, other) >= _HALF for other in bodies)
+    same = [body for body in bodies if people.iou(box, body) >= _HALF]
+    return max([*sure, *same], key=lambda one: people.iou(box, one)) if same else None
 
 
 @cache
