@@ -184,7 +184,8 @@ def release(
                 | (counted or counted_under(held)),
                 device=used_words(used),
                 detectors=tuple(f"{name} on {device}" for name, device in method.detectors_used),
-                reviews=(),
+                # a review is of frames, which sound has none of
+                reviews=None if kind == "sound" else (),
                 temporary_files=method.temporary_files,
                 versions=_versions(method, is_picture),
             )
@@ -404,7 +405,10 @@ class _Work:
 
         voice = Voice(**how.voice)
         self.voice = voice.settings
-        self.said = (f"Every track of its sound was anonymized ({voice.algorithm}).",)
+        self.said = (
+            f"Every track of its sound was anonymized ({voice.algorithm}).",
+            voice.measured,
+        )
         return lambda track, rate: voice.change(self.source, track, rate)
 
     def _sound(self, method: Method, made: Path) -> None:

@@ -73,7 +73,7 @@ class Drawn(PpOcr):
 def test_what_is_huge_and_faint_is_a_row_of_trees(height: int, score: float, found: int) -> None:
     text_map = np.zeros((384, 640), np.float32)
     text_map[100 : 100 + height, 100:400] = score
-    assert len(Drawn(text_map).detect_in_turn(np.zeros((384, 640, 3), np.uint8), 0)) == found
+    assert len(Drawn(text_map, text_map).detect_in_turn(np.zeros((384, 640, 3), np.uint8), 0)) == found
 
 
 class Distracted(PpOcr):
@@ -140,16 +140,23 @@ class InPieces(Drawn):
 
 
 @pytest.mark.parametrize(
-    ("height", "score", "sure"), [(14, 0.72, False), (14, 0.85, True), (4, 0.72, True)]
+    ("height", "score", "traced", "found"),
+    [
+        (14, 0.72, False, []),
+        (14, 0.72, True, [False]),
+        (14, 0.85, False, [True]),
+        (4, 0.72, False, [True]),
+    ],
 )
-def test_rather_large_letters_that_are_not_clear_need_a_second_sighting(
-    height: int, score: float, sure: bool
+def test_rather_large_letters_that_are_not_clear_need_a_trace_from_afar_and_a_second_sighting(
+    height: int, score: float, traced: bool, found: list[bool]
 ) -> None:
     text_map = np.zeros((384, 640), np.float32)
     text_map[100 : 100 + height, 100:300] = score
-    (line,) = Drawn(text_map).detect_in_turn(np.zeros((384, 640, 3), np.uint8), 0)
-    assert (line.score >= SURE) == sure
-    assert line.counts([line]), "two sightings are enough"
+    detector = Drawn(text_map, text_map / 2 if traced else None)
+    lines = detector.detect_in_turn(np.zeros((384, 640, 3), np.uint8), 0)
+    assert [line.score >= SURE for line in lines] == found
+    assert all(line.counts([line]) for line in lines), "two sightings are enough"
 
 
 def test_a_lone_letter_that_nobody_can_read_is_a_speck_and_the_end_of_a_line_is_not() -> None:

@@ -15,8 +15,9 @@ from sfumato.media import MediaError, SoundReader, SoundWriter
 from sfumato.privacy import read_card
 from sfumato.protect import OutputSettings, ProtectError, release
 from sfumato.protect.voice import Voice
-from sfumato.protect.voice._voice import within_scale
+from sfumato.protect.voice._voice import MEASURED, within_scale
 
+REPOSITORY = Path(__file__).parents[3]
 RATE = 8000
 ALGORITHMS = ["world", "mcadams", "distort"]
 
@@ -283,3 +284,31 @@ def test_wishes_for_sound_are_checked() -> None:
     ):
         with pytest.raises(ProtectError, match="Expected"):
             protect.sound_wishes(audio, settings, method, None)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_card_says_what_was_measured_and_nothing_of_frames(
+    tmp_path: Path, algorithm: str
+) -> None:
+    """The numbers on cards are those of the table ``voice``: neither changes without the other."""
+    whole = json.loads((REPOSITORY / "benchmarks/voice/results/voice.json").read_text("utf-8"))
+    (cell,) = (
+        each
+        for each in whole["cells"]
+        if (each["algorithm"], each["data"]) == (algorithm, "digits")
+    )
+    # a secret a recording, as it is released
+    rates = {name: found["eer"][0] for name, found in cell["attacks"]["recording"].items()}
+    targets, strangers = (
+        min(rate for name, rate in rates.items() if name.startswith(who))
+        for who in ("semi-informed, ", "semi-informed by strangers, ")
+    )
+    understood = cell["digits"]["trained on protected"]
+    assert MEASURED[algorithm] == tuple(round(100 * x) for x in (targets, strangers, understood))
+
+    source = write(tmp_path / "talk.wav", speech(4000))
+    release(Voice(algorithm=algorithm), source, tmp_path / "out.wav")
+    heard, page = read_card(tmp_path / "out.wav"), tmp_path / "out.wav.card.md"
+    assert heard is not None
+    assert f"an equal error rate of {MEASURED[algorithm][0]} %" in heard.done
+    assert "frames" not in page.read_text("utf-8")

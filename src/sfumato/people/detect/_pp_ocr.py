@@ -36,7 +36,9 @@ _SMALLEST = 3.0  # pixels of the map: what is lower holds no letter
 _UNSHRINK = 1.5
 # rows of trees and crowds look like faint text, and huge: letters of that size are always clear
 _LARGE, _CLEAR = 0.12, 0.8
-_RATHER_LARGE = 0.06  # a window is now and then one rather large line, on one look: unless clear, it is not sure
+# a window or patterned trousers are now and then one rather large line: unless clear, it must leave a trace
+# from afar and needs a second sighting
+_RATHER_LARGE = 0.06
 _UNSURE = SURE - 0.01
 # of the picture's shorter side, and times as long as high: what is higher and shorter is a floor or a wall
 _MOST, _LONG = 0.5, 3.0
@@ -97,18 +99,17 @@ class PpOcr:
         side = self._side(image, self._sides[1])
         found, _ = self._lines(image, side, self.text_map, self._threshold)
         large = self._large(afar, image)
-
-        def sure(line: TextLine) -> bool:
+        kept = []
+        for line in found:
             if _huge(line, image):
                 # a floor is now and then one huge line, on one frame: that needs a second sighting
-                return line.agrees(large)
-            return line.score >= _CLEAR or line.sides[0] <= _RATHER_LARGE * image.shape[0]
-
-        return [
-            line if sure(line) else TextLine(line.corners, min(line.score, _UNSURE))
-            for line in found
-            if not _huge(line, image) or _is_text(line, image)
-        ]
+                there, sure = _is_text(line, image), line.agrees(large)
+            else:
+                sure = line.score >= _CLEAR or line.sides[0] <= _RATHER_LARGE * image.shape[0]
+                there = sure or line.agrees(afar)
+            if there:
+                kept.append(line if sure else TextLine(line.corners, min(line.score, _UNSURE)))
+        return kept
 
     def _traces(self, image: Image) -> list[TextLine]:
         """What is seen at half the size, for a quarter of the time: a trace is enough."""
