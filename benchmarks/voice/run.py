@@ -258,7 +258,8 @@ def tables(result: Mapping[str, Any]) -> dict[str, str]:
     head = ["", *names]
     rows = []
     for secrets in ("recording", "speaker"):
-        for attacker in cells[names[-1], "digits"]["attacks"][secrets]:
+        attackers = [cells[n, "digits"]["attacks"][secrets] for n in names]
+        for attacker in sorted({name for each in attackers for name in each} - {"undo"}):
             values = [cells[n, "digits"]["attacks"][secrets].get(attacker) for n in names]
             rows.append([f"{attacker}; secret a {secrets}", *map(_shown, values)])
     if ("mcadams", "digits") in cells and "mcadams" in names:
@@ -271,11 +272,12 @@ def tables(result: Mapping[str, Any]) -> dict[str, str]:
             [f"digits understood, recogniser {name}", *(f"{100 * s:.1f} %" for s in shares)]
         )
     rows.append(["pitch correlation", *(_number(cells[n, "digits"]) for n in names)])
+    made = [n for n in names if (n, "synthetic") in cells]
     more = []
     for attacker in ("ignorant", "lazy-informed", f"{_STRANGERS}, network"):
-        values = [cells[n, "synthetic"]["attacks"]["recording"][attacker] for n in names]
+        values = [cells[n, "synthetic"]["attacks"]["recording"][attacker] for n in made]
         more.append([attacker, *map(_shown, values)])
-    more.append(["pitch correlation", *(_number(cells[n, "synthetic"]) for n in names)])
+    more.append(["pitch correlation", *(_number(cells[n, "synthetic"]) for n in made)])
     followed = [
         [f"{row['seconds']:.1f} s", str(row["talks"]), f"{row['found']:.1f}", f"{100 * row['pure']:.0f} %",
          f"{100 * row['worst']:.0f} %"]
@@ -283,7 +285,7 @@ def tables(result: Mapping[str, Any]) -> dict[str, str]:
     ]  # fmt: skip
     return {
         "digits": _table(head, rows),
-        "synthetic": _table(head, more),
+        "synthetic": _table(["", *made], more),
         "length": "Told the length of a recording and nothing else: "
         f"{_shown(result['length'])}; by strangers, of two targets: "
         f"{_shown(result['length']['strangers'])}.",
