@@ -73,7 +73,9 @@ class Drawn(PpOcr):
 def test_what_is_huge_and_faint_is_a_row_of_trees(height: int, score: float, found: int) -> None:
     text_map = np.zeros((384, 640), np.float32)
     text_map[100 : 100 + height, 100:400] = score
-    assert len(Drawn(text_map, text_map).detect_in_turn(np.zeros((384, 640, 3), np.uint8), 0)) == found
+    assert (
+        len(Drawn(text_map, text_map).detect_in_turn(np.zeros((384, 640, 3), np.uint8), 0)) == found
+    )
 
 
 class Distracted(PpOcr):

@@ -194,7 +194,11 @@ def test_a_video_has_other_voices_in_the_same_places(tmp_path: Path, suffix: str
 
 @pytest.mark.parametrize(
     ("settings", "drawn"),
-    [({}, "operating system entropy"), ({"seed": 5}, "seeded (not private)"), (None, "nothing is drawn")],
+    [
+        ({}, "operating system entropy"),
+        ({"seed": 5}, "seeded (not private)"),
+        (None, "nothing is drawn"),
+    ],
 )
 def test_a_card_says_where_the_secrets_of_voices_come_from(
     tmp_path: Path, settings: dict[str, int] | None, drawn: str
