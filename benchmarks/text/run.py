@@ -47,7 +47,7 @@ def run(
         clips, rounds = min(clips, 2), 1
     if sheets:
         Path(sheets).mkdir(parents=True, exist_ok=True)
-    cells = Cells("text", {"data": data, "seed": seed, "version": 8})
+    cells = Cells("text", {"data": data, "seed": seed, "version": 9})
     rows = []
     for number, (name, room) in enumerate(rooms(data, clips, seed)):
         generator = np.random.default_rng([seed, number])

@@ -68,6 +68,9 @@ _SENTENCES = (
     "A pot of tea helps to pass the evening while smoky fires lack flame and heat.",
     "The soft cushion broke the man's fall as the salt breeze came across from the sea.",
 )
+_DIGIT_WORDS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
+)  # fmt: skip
 _VARIANTS = tuple(f"m{k}" for k in range(1, 9)) + tuple(f"f{k}" for k in range(1, 6))
 
 
@@ -77,20 +80,44 @@ def synthetic_voices(speakers: int, *, rate: int = 16_000) -> list[Recording]:
     They are easier to tell apart than people, and to make alike: what they show is how an attack
     fares with more speakers than four, no more.
     """
+    found = []
+    for speaker, voice in enumerate(_voices(speakers)):
+        for number, sentence in enumerate(_SENTENCES):
+            found.append(Recording(_spoken(voice, sentence, rate), speaker, number >= 3))
+    return found
+
+
+def synthetic_digits(
+    speakers: int, *, strings: int = 6, rate: int = 8000, seed: int = 2
+) -> list[Recording]:
+    """Strings of five digits by the same voices, for an attacker who learns from others than its targets."""
+    generator = np.random.default_rng(seed)
+    return [
+        Recording(_spoken(voice, _said(generator), rate), who, False)
+        for who, voice in enumerate(_voices(speakers))
+        for _ in range(strings)
+    ]
+
+
+def _said(generator: np.random.Generator) -> str:
+    return ", ".join(_DIGIT_WORDS[k] for k in generator.integers(0, 10, _DIGITS_A_STRING))
+
+
+def _voices(speakers: int) -> list[tuple[str, ...]]:
+    """What espeak-ng is told, for each speaker."""
+    generator = np.random.default_rng(1)
+    accents = ("en-us", "en-gb", "en-gb-scotland", "en-029")
+    return [
+        ("-v", f"{accents[k % 4]}+{_VARIANTS[k % len(_VARIANTS)]}",
+         "-p", str(generator.integers(25, 75)), "-s", str(generator.integers(135, 185)))
+        for k in range(speakers)
+    ]  # fmt: skip
+
+
+def _spoken(voice: tuple[str, ...], words: str, rate: int) -> Floats:
     program = shutil.which("espeak-ng")
     if program is None:
         raise SfumatoError("Expected espeak-ng on this machine, found none: install it.")
-    generator = np.random.default_rng(1)
-    accents = ("en-us", "en-gb", "en-gb-scotland", "en-029")
-    found = []
-    for speaker in range(speakers):
-        voice = f"{accents[speaker % 4]}+{_VARIANTS[speaker % len(_VARIANTS)]}"
-        pitch, speed = int(generator.integers(25, 75)), int(generator.integers(135, 185))
-        for number, sentence in enumerate(_SENTENCES):
-            spoken = subprocess.run(
-                [program, "-v", voice, "-p", str(pitch), "-s", str(speed), "--stdout", sentence],
-                capture_output=True, check=True,
-            ).stdout  # fmt: skip
-            samples = np.frombuffer(spoken[44:][: (len(spoken) - 44) // 2 * 2], "<i2") / 32768
-            found.append(Recording(resample_poly(samples, rate // 50, 441), speaker, number >= 3))
-    return found
+    done = subprocess.run([program, *voice, "--stdout", words], capture_output=True, check=True)
+    samples = np.frombuffer(done.stdout[44:][: (len(done.stdout) - 44) // 2 * 2], "<i2") / 32768
+    return np.asarray(resample_poly(samples, rate // 50, 441))

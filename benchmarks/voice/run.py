@@ -12,14 +12,19 @@ import numpy.typing as npt
 from pydantic import Field
 
 from benchmarks.voice.digits import recognition, spoken_digits
-from benchmarks.voice.recordings import Recording, digit_strings, synthetic_voices
+from benchmarks.voice.recordings import (
+    Recording,
+    digit_strings,
+    synthetic_digits,
+    synthetic_voices,
+)
+from benchmarks.voice.strangers import by_stranger, cosine, every_pair, every_pair_by_length
 from benchmarks.voice.turns import turns_followed
 from benchmarks.voice.undo import undone_scores
 from sfumato.audit.attack import (
     SpeakerVerification,
     at_speaker_rate,
     attack_speakers,
-    discriminant_features,
     pitch_track,
     voice_views,
 )
@@ -33,11 +38,9 @@ from sfumato.protect.voice import OverlapAdd, Timeline, effect_for
 Floats = npt.NDArray[np.float64]
 # "timing" is no algorithm but a floor: noise where the recording is loud, and silence elsewhere
 ALGORITHMS = ("none", "mcadams", "world", "distort", "timing")
-_OWN, _RELEASE, _SPEAKERS = (
-    1_000_000,
-    2_000_000,
-    3_000_000,
-)  # seeds: attacker's, ours, ours a speaker
+# seeds: the attacker's, ours, ours a speaker, the attacker's of made voices
+_OWN, _RELEASE, _SPEAKERS, _MADE = 1_000_000, 2_000_000, 3_000_000, 4_000_000
+_STRANGERS = "semi-informed by strangers"  # as in the challenges: trained on other speakers
 
 
 def run(
@@ -64,7 +67,11 @@ def run(
             continue
         if kind == "digits":
             cell = _digits(
-                algorithm, digit_strings(folder, train=train, test=test), encoder, epochs
+                algorithm,
+                digit_strings(folder, train=train, test=test),
+                synthetic_digits(voices),
+                encoder,
+                epochs,
             )
         else:
             cell = _synthetic(algorithm, synthetic_voices(voices), encoder)
@@ -105,13 +112,15 @@ def _timing(sound: Floats, rate: int, seed: int) -> Floats:
 
 
 def _digits(
-    algorithm: str, recordings: Sequence[Recording], encoder: SpeakerEncoder, epochs: int
-) -> dict[str, Any]:
+    algorithm: str, recordings: Sequence[Recording], others: Sequence[Recording],
+    encoder: SpeakerEncoder, epochs: int,
+) -> dict[str, Any]:  # fmt: skip
     known = [each for each in recordings if not each.test]
     asked = [each for each in recordings if each.test]
     own = [changed(algorithm, r.sound, 8000, _OWN + n) for n, r in enumerate(known)]
     released = [changed(algorithm, r.sound, 8000, _RELEASE + n) for n, r in enumerate(asked)]
     a_speaker = [changed(algorithm, r.sound, 8000, _SPEAKERS + r.speaker) for r in asked]
+    made = [changed(algorithm, r.sound, 8000, _MADE + n) for n, r in enumerate(others)]
     views = {
         name: voice_views(sounds, 8000, encoder)
         for name, sounds in (
@@ -119,12 +128,21 @@ def _digits(
             ("own", own),
             ("released", released),
             ("a speaker", a_speaker),
+            ("made", made),
         )
     }
     ids = [[r.speaker for r in known]] * 2 + [[r.speaker for r in asked]]
     attacks = {}
     for secrets, name in (("recording", "released"), ("speaker", "a speaker")):
         found = attack_speakers(views["clear"], views["own"], views[name], ids)
+        for view in ("network", "everything"):
+            chosen = [
+                views[each] if view == "everything" else {view: views[each][view]}
+                for each in ("made", "own", name)
+            ]
+            found[f"{_STRANGERS}, {view}"] = every_pair(
+                chosen[0], [r.speaker for r in others], chosen[1], ids[1], chosen[2], ids[2]
+            )
         attacks[secrets] = {attacker: _rates(measure) for attacker, measure in found.items()}
     if algorithm == "mcadams":
         means = _means(views["clear"]["network"], ids[0])
@@ -156,7 +174,11 @@ def _length_alone(recordings: Sequence[Recording]) -> dict[str, Any]:
     facts = np.hstack([seconds, seconds**2])
     known, told = ({"network": facts[rows]} for rows in (~asked, asked))
     found = attack_speakers(known, known, told, [who[~asked], who[~asked], who[asked]])
-    return _rates(found["semi-informed, network"])
+    lengths = np.array([len(each.sound) for each in recordings], float)
+    strangers = every_pair_by_length(
+        who[~asked].tolist(), lengths[~asked], who[asked].tolist(), lengths[asked]
+    )
+    return _rates(found["semi-informed, network"]) | {"strangers": _rates(strangers)}
 
 
 def _coefficients(count: int) -> list[float]:
@@ -179,17 +201,16 @@ def _synthetic(
     others, enrolled, asked = who < half, (who >= half) & ~test, (who >= half) & test
     names = (who[enrolled] - half).tolist()
     truth = who[asked] - half
-    _, spaced = discriminant_features(
-        {"network": vectors[others]}, {"network": vectors}, who[others].tolist()
-    )
+    network = [{"network": vectors[rows]} for rows in (others, enrolled, asked)]
+    by_others = by_stranger(network[0], who[others].tolist(), network[1], names, network[2])
     attacks = {}
-    for attacker, gallery, probes in (
-        ("ignorant", clear[enrolled], vectors[asked]),
-        ("lazy-informed", vectors[enrolled], vectors[asked]),
-        ("semi-informed, network", spaced[enrolled], spaced[asked]),
+    for attacker, scores in (
+        ("ignorant", cosine(vectors[asked], _means(clear[enrolled], names))),
+        ("lazy-informed", cosine(vectors[asked], _means(vectors[enrolled], names))),
+        (f"{_STRANGERS}, network", by_others),
     ):
         measure = SpeakerVerification()
-        measure.update(_cosine(probes, _means(gallery, names)), truth)
+        measure.update(scores, truth)
         attacks[attacker] = _rates(measure)
     return {
         "attacks": {"recording": attacks},
@@ -205,11 +226,6 @@ def _synthetic(
 def _means(vectors: Floats, ids: Sequence[int]) -> Floats:
     names = np.asarray(ids)
     return np.stack([vectors[names == k].mean(0) for k in range(names.max() + 1)])
-
-
-def _cosine(probes: Floats, means: Floats) -> Floats:
-    unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (probes, means)]
-    return np.asarray(unit[0] @ unit[1].T)
 
 
 def _rates(measure: SpeakerVerification) -> dict[str, Any]:
@@ -242,7 +258,8 @@ def tables(result: Mapping[str, Any]) -> dict[str, str]:
     head = ["", *names]
     rows = []
     for secrets in ("recording", "speaker"):
-        for attacker in cells[names[-1], "digits"]["attacks"][secrets]:
+        attackers = [cells[n, "digits"]["attacks"][secrets] for n in names]
+        for attacker in sorted({name for each in attackers for name in each} - {"undo"}):
             values = [cells[n, "digits"]["attacks"][secrets].get(attacker) for n in names]
             rows.append([f"{attacker}; secret a {secrets}", *map(_shown, values)])
     if ("mcadams", "digits") in cells and "mcadams" in names:
@@ -255,11 +272,12 @@ def tables(result: Mapping[str, Any]) -> dict[str, str]:
             [f"digits understood, recogniser {name}", *(f"{100 * s:.1f} %" for s in shares)]
         )
     rows.append(["pitch correlation", *(_number(cells[n, "digits"]) for n in names)])
+    made = [n for n in names if (n, "synthetic") in cells]
     more = []
-    for attacker in ("ignorant", "lazy-informed", "semi-informed, network"):
-        values = [cells[n, "synthetic"]["attacks"]["recording"][attacker] for n in names]
+    for attacker in ("ignorant", "lazy-informed", f"{_STRANGERS}, network"):
+        values = [cells[n, "synthetic"]["attacks"]["recording"][attacker] for n in made]
         more.append([attacker, *map(_shown, values)])
-    more.append(["pitch correlation", *(_number(cells[n, "synthetic"]) for n in names)])
+    more.append(["pitch correlation", *(_number(cells[n, "synthetic"]) for n in made)])
     followed = [
         [f"{row['seconds']:.1f} s", str(row["talks"]), f"{row['found']:.1f}", f"{100 * row['pure']:.0f} %",
          f"{100 * row['worst']:.0f} %"]
@@ -267,8 +285,10 @@ def tables(result: Mapping[str, Any]) -> dict[str, str]:
     ]  # fmt: skip
     return {
         "digits": _table(head, rows),
-        "synthetic": _table(head, more),
-        "length": f"Told the length of a recording and nothing else: {_shown(result['length'])}.",
+        "synthetic": _table(["", *made], more),
+        "length": "Told the length of a recording and nothing else: "
+        f"{_shown(result['length'])}; by strangers, of two targets: "
+        f"{_shown(result['length']['strangers'])}.",
         "turns": _table(["a turn", "talks of two", "speakers found", "of time with whom it belongs to",
                          "worst talk"], followed),
     }  # fmt: skip

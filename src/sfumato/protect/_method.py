@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sfumato.protect.hide._region import Filter, Region, Watcher
 
 Promise = Guarantee | NoGuarantee
+NOTHING_DRAWN = "nothing is drawn at random"
 
 
 class ProtectError(SfumatoError):
@@ -162,7 +163,7 @@ class Method(ABC):
     @property
     def drawn_from(self) -> str:
         """Where what is drawn at random comes from, for the card."""
-        return self.randomness.label if self.draws_at_random else "nothing is drawn at random"
+        return self.randomness.label if self.draws_at_random else NOTHING_DRAWN
 
     @classmethod
     def from_card(cls, card: Card) -> Self:

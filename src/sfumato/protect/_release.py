@@ -45,7 +45,14 @@ from sfumato.privacy import (
 )
 from sfumato.progress import tell
 from sfumato.protect._before_after import BeforeAfterPairs
-from sfumato.protect._method import Method, Promise, ProtectError, Shape, StillVisibleError
+from sfumato.protect._method import (
+    NOTHING_DRAWN,
+    Method,
+    Promise,
+    ProtectError,
+    Shape,
+    StillVisibleError,
+)
 
 _TRIES = 3
 # R22: what leaves without noise is named. Where a unit is all there is to see, times are not kept.
@@ -184,7 +191,8 @@ def release(
                 | (counted or counted_under(held)),
                 device=used_words(used),
                 detectors=tuple(f"{name} on {device}" for name, device in method.detectors_used),
-                reviews=(),
+                # a review is of frames, which sound has none of
+                reviews=None if kind == "sound" else (),
                 temporary_files=method.temporary_files,
                 versions=_versions(method, is_picture),
             )
@@ -282,13 +290,23 @@ def _free(promise: Promise) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def narrowed_by_sound(promise: Promise, audio: Audio = "keep") -> Promise:
-    """R14: sound has no noise; whatever is left of it voids a promise about a whole recording."""
+def narrowed_by_sound(
+    promise: Promise, audio: Audio = "keep", drawn_from: str | None = None
+) -> Promise:
+    """R14: sound has no noise; whatever is left of it voids a promise about a whole recording.
+
+    ``drawn_from`` is where the secrets of changed voices come from: a card must not say that nothing is
+    drawn at random where only the picture draws nothing.
+    """
     note = AUDIO_NOTE if audio == "keep" else _ANONYMIZED_NOTE
     not_covered = (*promise.not_covered, note)
     said = f" {_VOICES_IF_ANY[audio]}"
     if isinstance(promise, NoGuarantee):
-        return replace(promise, reason=f"{promise.reason}{said}", not_covered=not_covered)
+        randomness = promise.randomness
+        if drawn_from is not None and randomness == NOTHING_DRAWN:
+            randomness = drawn_from
+        return replace(promise, reason=f"{promise.reason}{said}", not_covered=not_covered,
+                       randomness=randomness)  # fmt: skip
     if promise.unit.kind in {UnitKind.PIXELS, UnitKind.FRAME}:
         return replace(promise, not_covered=not_covered)
     left = "kept" if audio == "keep" else "anonymized, without a proof"
@@ -310,7 +328,12 @@ def promise_of_release(method: Method, source: Path, shape: Shape, how: OutputSe
     promise = method.promise(shape)
     kind = _kind(source)
     if kind == "video" and how.audio != "drop":
-        promise = narrowed_by_sound(promise, how.audio)
+        drawn_from = None
+        if how.audio == "anonymize":
+            from sfumato.protect.voice import Voice
+
+            drawn_from = Voice(**how.voice).drawn_from
+        promise = narrowed_by_sound(promise, how.audio, drawn_from)
     if kind != "video" or how.audio != "keep":
         open_ears = tuple(each for each in promise.not_covered if _IF_KEPT not in each)
         promise = replace(promise, not_covered=open_ears)
@@ -404,7 +427,10 @@ class _Work:
 
         voice = Voice(**how.voice)
         self.voice = voice.settings
-        self.said = (f"Every track of its sound was anonymized ({voice.algorithm}).",)
+        self.said = (
+            f"Every track of its sound was anonymized ({voice.algorithm}).",
+            voice.measured,
+        )
         return lambda track, rate: voice.change(self.source, track, rate)
 
     def _sound(self, method: Method, made: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from sfumato import people, store
 from sfumato.devices import using
-from sfumato.people._text_line import SURE
-from sfumato.people.detect._pp_ocr import PpOcr, lines_of, pieces
+from sfumato.people._text_line import SURE, TextLine
+from sfumato.people.detect._pp_ocr import PpOcr, lines_of, pieces, without_specks
 
 
 @pytest.mark.parametrize(("width", "height"), [(120, 6), (200, 30), (60, 40), (12, 90)])
@@ -73,7 +73,9 @@ class Drawn(PpOcr):
 def test_what_is_huge_and_faint_is_a_row_of_trees(height: int, score: float, found: int) -> None:
     text_map = np.zeros((384, 640), np.float32)
     text_map[100 : 100 + height, 100:400] = score
-    assert len(Drawn(text_map).detect_in_turn(np.zeros((384, 640, 3), np.uint8), 0)) == found
+    assert (
+        len(Drawn(text_map, text_map).detect_in_turn(np.zeros((384, 640, 3), np.uint8), 0)) == found
+    )
 
 
 class Distracted(PpOcr):
@@ -101,7 +103,7 @@ def test_what_the_whole_picture_drowns_is_found_in_pieces_without_being_reduced(
     assert sum(line.box.covers(faint) for line in Distracted().detect(image)) >= 0.99
 
 
-@pytest.mark.parametrize(("height", "sure"), [(8, True), (20, False)])
+@pytest.mark.parametrize(("height", "sure"), [(8, True), (12, False)])
 def test_what_a_piece_alone_takes_for_large_letters_needs_a_second_sighting(
     height: int, sure: bool
 ) -> None:
@@ -112,6 +114,62 @@ def test_what_a_piece_alone_takes_for_large_letters_needs_a_second_sighting(
     (line,) = (line for line in found if line.box.y0 > 300)
     assert (line.score >= SURE) == sure
     assert line.counts([line]), "two sightings are enough"
+
+
+@pytest.mark.parametrize(("traced", "found"), [(True, 1), (False, 0)])
+def test_what_a_piece_alone_takes_for_larger_letters_must_leave_a_trace_from_afar(
+    traced: bool, found: int
+) -> None:
+    """A row of trees is a line to a piece on look after look: a second sighting is no proof."""
+    place = np.zeros((384, 640), np.float32)
+    place[330:350, 400:600] = 0.9
+    nothing = np.zeros_like(place)
+    detector = InPieces(nothing, 0.4 * place / 0.9 if traced else nothing, place)
+    lines = detector.detect_in_turn(np.zeros((384, 640, 3), np.uint8), 1)
+    assert len(lines) == found
+    assert all(line.score < SURE for line in lines)
+
+
+class InPieces(Drawn):
+    """With a map of its own for what is seen in pieces."""
+
+    def __init__(self, whole: np.ndarray, afar: np.ndarray, pieces: np.ndarray) -> None:
+        super().__init__(whole, afar)
+        self._small = pieces
+
+    def _in_pieces(self, picture: np.ndarray) -> np.ndarray:
+        return self._small
+
+
+@pytest.mark.parametrize(
+    ("height", "score", "traced", "found"),
+    [
+        (14, 0.72, False, []),
+        (14, 0.72, True, [False]),
+        (14, 0.85, False, [True]),
+        (4, 0.72, False, [True]),
+    ],
+)
+def test_rather_large_letters_that_are_not_clear_need_a_trace_from_afar_and_a_second_sighting(
+    height: int, score: float, traced: bool, found: list[bool]
+) -> None:
+    text_map = np.zeros((384, 640), np.float32)
+    text_map[100 : 100 + height, 100:300] = score
+    detector = Drawn(text_map, text_map / 2 if traced else None)
+    lines = detector.detect_in_turn(np.zeros((384, 640, 3), np.uint8), 0)
+    assert [line.score >= SURE for line in lines] == found
+    assert all(line.counts([line]) for line in lines), "two sightings are enough"
+
+
+def test_a_lone_letter_that_nobody_can_read_is_a_speck_and_the_end_of_a_line_is_not() -> None:
+    socket, large = (TextLine.around((100, 50), (2 * s, s), 0, 0.7) for s in (6, 12))
+    word = TextLine.around((60, 50), (60, 7), 0, 0.7)
+    elsewhere = TextLine.around((60, 150), (60, 7), 0, 0.7)
+    assert without_specks([socket]) == []
+    assert without_specks([socket, socket]) == []
+    assert without_specks([socket, elsewhere]) == [elsewhere]
+    assert without_specks([large]) == [large]
+    assert without_specks([socket, word]) == [socket, word]
 
 
 @pytest.mark.parametrize("length", [32, 96, 256, 288, 384, 640, 736, 1280, 3840])

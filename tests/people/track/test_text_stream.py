@@ -83,6 +83,25 @@ def test_a_word_at_rest_that_was_found_twice_stays_covered_and_one_found_once_do
     assert max(covered(at_rest, 49, set(range(1, 13)))[24:]) == 0
 
 
+def test_a_word_at_rest_is_covered_where_it_is_and_no_further() -> None:
+    """Margins are for what moved: each look may see the word turned a little, or one letter more."""
+
+    class Wavering(Scripted):
+        def detect(self, image: Image) -> list[TextLine]:
+            found = super().detect(image)
+            wider = 3 if self.looks % 2 else 0
+            return [TextLine.around((98, 48), (80 + wider, 20), 0, 0.9) for _ in found]
+
+    stream = people.find_text(recording(at_rest, 33), Wavering(at_rest, set()), every=EVERY)
+    widest = TextLine.around((98, 48), (83, 20), 0)
+    least = people.text_mask([TextLine.around((98, 48), (80, 20), 0)], HEIGHT, WIDTH)
+    most = people.text_mask([widest], HEIGHT, WIDTH)
+    for _, lines in stream:
+        mask = people.text_mask(lines, HEIGHT, WIDTH)
+        assert (mask & least).sum() == least.sum()
+        assert not (mask & ~most).any()
+
+
 def test_a_word_that_comes_and_goes_is_covered_from_its_first_frame_to_its_last() -> None:
     def shown(number: int) -> tuple[int, int] | None:
         return (60, 40) if 9 <= number < 22 else None

@@ -15,8 +15,9 @@ from sfumato.media import MediaError, SoundReader, SoundWriter
 from sfumato.privacy import read_card
 from sfumato.protect import OutputSettings, ProtectError, release
 from sfumato.protect.voice import Voice
-from sfumato.protect.voice._voice import within_scale
+from sfumato.protect.voice._voice import MEASURED, within_scale
 
+REPOSITORY = Path(__file__).parents[3]
 RATE = 8000
 ALGORITHMS = ["world", "mcadams", "distort"]
 
@@ -191,6 +192,26 @@ def test_a_video_has_other_voices_in_the_same_places(tmp_path: Path, suffix: str
     assert "as they were" not in promise.reason
 
 
+@pytest.mark.parametrize(
+    ("settings", "drawn"),
+    [
+        ({}, "operating system entropy"),
+        ({"seed": 5}, "seeded (not private)"),
+        (None, "nothing is drawn"),
+    ],
+)
+def test_a_card_says_where_the_secrets_of_voices_come_from(
+    tmp_path: Path, settings: dict[str, int] | None, drawn: str
+) -> None:
+    """The picture of ``edges`` draws nothing; the voices do."""
+    source = film(tmp_path / "a.mkv", speech(16_000))
+    how = (
+        OutputSettings() if settings is None else OutputSettings(audio="anonymize", voice=settings)
+    )
+    promise = release(protect.make("edges", {}), source, tmp_path / "out.mkv", output=how)
+    assert drawn in promise.randomness
+
+
 def test_kept_sound_is_said_to_be_as_it_was(tmp_path: Path) -> None:
     source = film(tmp_path / "a.mkv", speech(16_000))
     how = OutputSettings(audio="keep")
@@ -283,3 +304,28 @@ def test_wishes_for_sound_are_checked() -> None:
     ):
         with pytest.raises(ProtectError, match="Expected"):
             protect.sound_wishes(audio, settings, method, None)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_card_says_what_was_measured_and_nothing_of_frames(
+    tmp_path: Path, algorithm: str
+) -> None:
+    """The numbers on cards are those of the table ``voice``: neither changes without the other."""
+    whole = json.loads((REPOSITORY / "benchmarks/voice/results/voice.json").read_text("utf-8"))
+    (cell,) = (
+        each
+        for each in whole["cells"]
+        if (each["algorithm"], each["data"]) == (algorithm, "digits")
+    )
+    # a secret a recording, as it is released
+    rates = cell["attacks"]["recording"]
+    best = min(found["eer"][0] for name, found in rates.items() if "semi-informed, " in name)
+    understood = cell["digits"]["trained on protected"]
+    assert MEASURED[algorithm] == (round(100 * best), round(100 * understood))
+
+    source = write(tmp_path / "talk.wav", speech(4000))
+    release(Voice(algorithm=algorithm), source, tmp_path / "out.wav")
+    heard, page = read_card(tmp_path / "out.wav"), tmp_path / "out.wav.card.md"
+    assert heard is not None
+    assert f"an equal error rate of {MEASURED[algorithm][0]} %" in heard.done
+    assert "frames" not in page.read_text("utf-8")

@@ -25,8 +25,8 @@ _SIDES = (640, 1280)  # of the longer side: small pictures are enlarged, large o
 _PIECE, _OVERLAP, _LONGEST = 256, 48, 3840
 _DOUBT = 0.15  # taken off the scores of pieces: eyes and patterns of cloth reach 0.7 there
 # higher letters are seen on the whole: what a piece alone takes for them, of a wall or of somebody who bends,
-# needs a second sighting
-_SMALL = 24.0
+# needs a second sighting; of those higher still, a trace must be seen from afar, or they are no letters
+_SMALL, _SEEN_FROM_AFAR, _TRACE = 24.0, 33.0, 0.3
 # ImageNet's mean and spread; the network takes blue, green, red
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 _SPREAD = np.array([0.229, 0.224, 0.225], np.float32)
@@ -36,9 +36,15 @@ _SMALLEST = 3.0  # pixels of the map: what is lower holds no letter
 _UNSHRINK = 1.5
 # rows of trees and crowds look like faint text, and huge: letters of that size are always clear
 _LARGE, _CLEAR = 0.12, 0.8
+# a window or patterned trousers are now and then one rather large line: unless clear, it must leave a trace
+# from afar and needs a second sighting
+_RATHER_LARGE = 0.06
 _UNSURE = SURE - 0.01
 # of the picture's shorter side, and times as long as high: what is higher and shorter is a floor or a wall
 _MOST, _LONG = 0.5, 3.0
+# in pixels of the recording, and times as long as high with both ends: a lone letter of that size, such as a
+# socket on a wall far away, names nobody
+_SPECK, _LETTER = 8.0, 2.3
 _PROVIDERS = {"cuda": "CUDAExecutionProvider", "mps": "CoreMLExecutionProvider"}
 _ENDS = 0.5  # heights by which a line is made longer at both ends: its first and last letters
 
@@ -75,43 +81,54 @@ class PpOcr:
 
     def detect(self, image: Image) -> list[TextLine]:
         """By both looks, as a whole and in pieces."""
-        return [*self._whole(image, self._large(image)), *self._pieces(image)]
+        afar = self._traces(image)
+        return without_specks([*self._whole(image, afar), *self._pieces(image, afar)])
 
     def detect_in_turn(self, image: Image, turn: int) -> list[TextLine]:
         """For half the time: on even turns the whole picture, on odd ones its pieces, not reduced, and
         the whole again where letters are too large for a piece."""
-        large = self._large(image)
+        afar = self._traces(image)
         if turn % 2 == 0:
-            return self._whole(image, large)
-        return [*self._pieces(image), *(self._whole(image, large) if large else [])]
+            return without_specks(self._whole(image, afar))
+        large = self._large(afar, image)
+        again = self._whole(image, afar) if large else []
+        return without_specks([*self._pieces(image, afar), *again])
 
-    def _whole(self, image: Image, large: Sequence[TextLine]) -> list[TextLine]:
-        """Lines of the whole picture; huge ones are sure if they are among the ``large``, too."""
+    def _whole(self, image: Image, afar: Sequence[TextLine]) -> list[TextLine]:
+        """Lines of the whole picture; huge ones are sure if they are seen from afar, too."""
         side = self._side(image, self._sides[1])
         found, _ = self._lines(image, side, self.text_map, self._threshold)
-        return [
-            # a floor is now and then one huge line, on one frame: that needs a second sighting
-            TextLine(line.corners, min(line.score, _UNSURE))
-            if _huge(line, image) and not line.agrees(large)
-            else line
-            for line in found
-            if not _huge(line, image) or _is_text(line, image)
-        ]
+        large = self._large(afar, image)
+        kept = []
+        for line in found:
+            if _huge(line, image):
+                # a floor is now and then one huge line, on one frame: that needs a second sighting
+                there, sure = _is_text(line, image), line.agrees(large)
+            else:
+                sure = line.score >= _CLEAR or line.sides[0] <= _RATHER_LARGE * image.shape[0]
+                there = sure or line.agrees(afar)
+            if there:
+                kept.append(line if sure else TextLine(line.corners, min(line.score, _UNSURE)))
+        return kept
 
-    def _large(self, image: Image) -> list[TextLine]:
-        """Huge letters, which a look from afar sees as well, for a quarter of the time."""
+    def _traces(self, image: Image) -> list[TextLine]:
+        """What is seen at half the size, for a quarter of the time: a trace is enough."""
         side = self._side(image, self._sides[1]) // 2
-        found, _ = self._lines(image, side, self.text_map, self._threshold)
-        return [line for line in found if _huge(line, image) and _is_text(line, image)]
+        return self._lines(image, side, self.text_map, _TRACE)[0]
 
-    def _pieces(self, image: Image) -> list[TextLine]:
+    def _large(self, afar: Sequence[TextLine], image: Image) -> list[TextLine]:
+        """Huge letters, which a look from afar sees as well."""
+        return [line for line in afar if _huge(line, image) and _is_text(line, image)]
+
+    def _pieces(self, image: Image, afar: Sequence[TextLine]) -> list[TextLine]:
         side = self._side(image, _LONGEST)
         found, factor = self._lines(image, side, self._in_pieces, self._threshold + _DOUBT)
         return [
             TextLine(line.corners, min(line.score - _DOUBT, most))
             for line in found
-            if line.sides[0] * factor <= _OVERLAP
-            for most in (1.0 if line.sides[0] * factor <= _SMALL else _UNSURE,)
+            for height in (line.sides[0] * factor,)
+            for most in (1.0 if height <= _SMALL else _UNSURE,)
+            if height <= _SEEN_FROM_AFAR or (height <= _OVERLAP and line.agrees(afar))
         ]
 
     def _side(self, image: Image, most: int) -> int:
@@ -207,6 +224,22 @@ def lines_of(text_map: Floats, threshold: float) -> list[TextLine]:
         size = (width + ends, height) if width >= height else (width, height + ends)
         found.append(TextLine.around(centre, size, angle, score))
     return found
+
+
+def without_specks(lines: Sequence[TextLine]) -> list[TextLine]:
+    """The lines without what is too small to be more than a lone letter; beside a line it may be its end."""
+
+    def speck(line: TextLine) -> bool:
+        short, long = line.sides
+        return short < _SPECK and long <= _LETTER * short
+
+    longer = [line for line in lines if not speck(line)]
+    return [
+        line
+        for line in lines
+        if not speck(line)
+        or any(each.grown(2 * line.sides[0]).box.covers(line.box) > 0 for each in longer)
+    ]
 
 
 def _huge(line: TextLine, image: Image) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
@@ -160,7 +161,8 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
             for line, there, missed in known
             for steady in (self._recent.alike(line.box, before.index, there.box, now.index),)
             if missed < _HELD and (steady or not self._huge(line))
-            if _share_found(there, now.found) < _WHOLE
+            # what lies around a line that is found, by as much as it might be off, is that line
+            if _share_found(there, [self._with_margin(each) for each in now.found]) < _WHOLE
         ]
 
     def _settled(self, looks: deque[_Look]) -> list[TextLine]:
@@ -207,7 +209,11 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
                 lines.append(self._with_margin(self._carried(line, begin, begin + step)))
             else:
                 paired.add(match)
-                lines.append(self._with_margin(line.towards(end[match], step / length)))
+                moved = np.abs(line.corners.mean(axis=0) - end[match].corners.mean(axis=0)).max()
+                # where it lay on both looks, it lay between them
+                lines.append(
+                    self._with_margin(line.towards(end[match], step / length), most=float(moved))
+                )
         lines += [
             self._with_margin(self._carried(line, begin + length, begin + step))
             for number, line in enumerate(end)
@@ -219,9 +225,9 @@ class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
         """Letters of that size are found where they are: to cover where they went by guess costs more."""
         return line.sides[0] > self._letters
 
-    def _with_margin(self, line: TextLine, looks: int = 1) -> TextLine:
+    def _with_margin(self, line: TextLine, looks: int = 1, most: float = math.inf) -> TextLine:
         """Larger by what may have gone wrong since it was seen: by its letters, not by a whole page."""
-        return line.grown(looks * _MARGIN * min(line.sides[0], self._letters))
+        return line.grown(min(looks * _MARGIN * min(line.sides[0], self._letters), most))
 
     def _carried(self, line: TextLine, start: int, end: int) -> TextLine:
         """The line of one frame on another: followed from frame to frame, or where it was last."""

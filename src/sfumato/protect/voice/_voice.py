@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from sfumato.models import SpeakerEncoder
 
 Floats = npt.NDArray[np.float64]
+# percent, by algorithm, of the benchmark ``voice``: the equal error rate of the best attacker who trains on
+# protected speech of the very speakers, and the digits understood
+MEASURED: dict[Algorithm, tuple[int, int]] = {
+    "distort": (9, 79),
+    "world": (2, 93),
+    "mcadams": (0, 96),
+}
 _KNEE = 0.7  # from here on up to 1, what is louder is pressed together instead of cut off
 
 
@@ -97,8 +104,18 @@ class Voice(Method):
                 write(change.flush())
             self._require_length(made, change.came)
         others = reader.info.tracks - 1
-        said = "" if not others else f"Of {others + 1} tracks of sound the first is there alone."
-        return digest.hexdigest(), said
+        said = [] if not others else [f"Of {others + 1} tracks of sound the first is there alone."]
+        return digest.hexdigest(), " ".join([*said, self.measured])
+
+    @property
+    def measured(self) -> str:
+        """For the card: what attackers and listeners made of this algorithm, on one kind of speech."""
+        rate, digits = MEASURED[self.algorithm]
+        return (
+            f"Measured for {self.algorithm} on digits spoken by four people: whoever trains on such protected "
+            f"speech tells these people apart with an equal error rate of {rate} %, where 50 % is guessing; "
+            f"{digits} % of digits are understood."
+        )
 
     def change(self, source: Path, track: int, rate: int) -> Changed:
         """What is done to one track of a file: it is listened to first, and then secrets are drawn."""
