@@ -120,7 +120,7 @@ class Seen:
         joints[:, 2] *= seen_now and not _WITHOUT_JOINTS.issuperset(person.evidence.split("+"))
         region = None
         if person.cut is not None and person.window is not None and person.cut.size:
-            region = OwnPixels(person.window, person.cut)
+            region = OwnPixels(person.window, person.cut, looked=seen_now)
         self.frames[t] = Sighted(region, person.box, joints, pose, person.head)
         if seen_now and region is not None and len(self.looks) < _LOOKS:
             look = appearance(image, region)
