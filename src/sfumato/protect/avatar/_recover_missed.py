@@ -30,7 +30,7 @@ _SURE = 0.2  # unless poses take so much of it
 _CLOSE = 0.04  # of the longer side: a white shirt before a white wall leaves a gap that wide
 _CORE = 0.15  # of a region's smaller side: its rim shows what is behind the person
 _HARDLY = 0.5  # of a person's pixels
-_UNSURE = 1 / 12  # of the picture: a larger one without joints may be a floor
+_UNSURE = 0.1  # of the picture: a larger one without joints may be a floor
 _STRAY, _ASTRAY = (
     0.15,
     20.0,
