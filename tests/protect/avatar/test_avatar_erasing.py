@@ -6,7 +6,13 @@ import cv2
 import numpy as np
 
 from sfumato.protect.avatar import background, erase, erase_mask, unreplaced
-from sfumato.protect.avatar._inpaint import camera_motion, fill_around
+from sfumato.protect.avatar._inpaint import (
+    camera_motion,
+    contradicted,
+    fill_around,
+    moved_together,
+    seamless,
+)
 
 
 def scenery(height: int, width: int, seed: int = 0) -> np.ndarray:
@@ -124,6 +130,37 @@ def test_what_passes_before_the_camera_is_not_filled_with_what_was_there_before(
     assert made.unseen[4][hidden[4]].all()
     apart = np.abs(made.frames[2].astype(int) - room)
     assert apart.mean() < 4
+
+
+def test_shadows_that_play_over_a_floor_are_no_motion_of_the_camera() -> None:
+    rng = np.random.default_rng(8)
+    start = rng.uniform(0, 200, (200, 2)).astype(np.float32)
+    restless = start + rng.normal(0, 0.8, (200, 2)).astype(np.float32)
+    assert np.median(np.linalg.norm(restless - start, axis=1)) > 0.7
+    assert moved_together(start, restless, (200, 200)) < 0.5
+    for turned in (start + np.array([0.8, 0]), (start - 100) * 1.02 + 100):  # a pan, and a zoom
+        assert moved_together(start, turned.astype(np.float32), (200, 200)) > 0.7
+
+
+def test_an_edge_that_lies_a_pixel_beside_is_no_other_thing_and_a_car_is() -> None:
+    shown = np.zeros((60, 60, 3), np.uint8)
+    shown[::4], shown[1::4] = 200, 200
+    hole = np.zeros((60, 60), bool)
+    hole[20:40, 20:40] = True
+    beside = np.roll(shown, 1, axis=0)
+    assert not contradicted(beside, shown, hole, ~hole).any()
+    car = shown.copy()
+    car[:, :60] = 220
+    assert contradicted(car, shown, hole, ~hole)[hole].all()
+
+
+def test_a_filling_in_other_light_meets_its_surroundings() -> None:
+    shown = np.tile(np.linspace(60, 160, 80).astype(np.uint8)[None, :, None], (60, 1, 3))
+    hole = np.zeros((60, 80), bool)
+    hole[10:50, 20:60] = True
+    brighter = (shown + 25).astype(np.uint8)  # the wall without the shadow that lies on it now
+    seam = np.abs(seamless(brighter, shown, hole).astype(int) - shown)[hole]
+    assert seam.max() <= 6
 
 
 def test_texture_goes_on_into_a_hole() -> None:

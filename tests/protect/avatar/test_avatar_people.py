@@ -23,6 +23,7 @@ from sfumato.media import Frame
 from sfumato.protect import ProtectError
 from sfumato.protect.avatar import Avatar, Known, OwnPixels, Rules, Scene, Track, replace
 from sfumato.protect.avatar._finder import (
+    _doubt_where_elsewhere,
     _doubt_without_head,
     _lens,
     _part_of_another,
@@ -38,6 +39,7 @@ from sfumato.protect.avatar._sighted import (
     appearance,
     belongs,
     estimated,
+    faces_alone,
     sightings,
 )
 from sfumato.protect.avatar._wardrobe import Wardrobe, room_light
@@ -415,6 +417,68 @@ def test_of_whom_only_the_face_is_seen_has_shoulders_below_it_and_faces_the_came
     depth = -joints[3, INDEX["neck"], 2]
     assert depth > 0.7
     assert (camera.focal > Camera.facing(160, 120).focal) == (scale > 160)
+
+
+def face_behind(tall: tuple[float, ...], joints: int = 0) -> Seen:
+    """Somebody of whom a detector of faces saw the head on every frame, so many pixels ``tall``."""
+    found = np.zeros((17, 3), np.float32)
+    found[:joints] = 80, 50, 0.9
+    nobody = np.zeros((17, 3), np.float32)
+    frames = {}
+    for t, height in enumerate(tall):
+        head = people.Box(80 - 0.4 * height, 50 - height / 2, 80 + 0.4 * height, 50 + height / 2)
+        frames[t] = Sighted(None, head, nobody if t else found, None, head, face=True)
+    return Seen(1, frames)
+
+
+def test_a_face_alone_is_somebody_if_its_size_is_steady_and_no_joints_say_otherwise() -> None:
+    camera = Camera.facing(160, 120)
+    assert faces_alone(face_behind((40, 41, 39, 90, 40)), camera) == [0, 1, 2, 4]
+    assert not faces_alone(face_behind((40, 41)), camera)  # twice may be chance
+    assert not faces_alone(face_behind((29, 54, 50, 40)), camera)  # a pattern
+    assert not faces_alone(face_behind((12, 12, 12, 12)), camera)  # too small to be posed
+    assert not faces_alone(face_behind((80, 80, 80, 80)), camera)  # too near
+    assert not faces_alone(face_behind((40, 41, 39, 40), joints=9), camera)
+
+
+def test_a_face_alone_gets_a_head_of_its_size_where_it_was_seen() -> None:
+    seen, camera = face_behind((40,) * 6), Camera.facing(160, 120)
+    joints = joint_paths(sightings(seen, 0, 6, camera), 25.0).joints() @ camera.rotation
+    neck, crown = (camera.project(joints[3, INDEX[name]]) for name in ("neck", "crown"))
+    assert abs(neck[0] - 80) < 4
+    assert abs(crown[0] - 80) < 4
+    assert crown[1] < 50 < neck[1]
+    assert 30 < neck[1] - crown[1] < 80
+
+
+def test_a_face_far_from_the_head_of_whoever_stands_before_it_is_somebody_behind() -> None:
+    def before(head: people.Box) -> dict[int, Seen]:
+        nobody = np.zeros((17, 3), np.float32)
+        each = Sighted(None, people.Box(20, 5, 140, 120), nobody, None, head)
+        return {0: Seen(0, dict.fromkeys(range(6), each))}
+
+    face = face_behind((40,) * 6)
+    assert not _part_of_another(face, before(people.Box(110, 5, 138, 40)), 0)
+    assert _part_of_another(face, before(people.Box(66, 32, 96, 70)), 0)  # the head itself
+
+
+def test_pixels_beyond_the_box_do_not_take_a_pose_away() -> None:
+    camera = Camera.facing(160, 120)
+    body = cast_of("procedural")[0]
+    joints = np.asarray(body.joints(rest_motion(body)) + np.array([0.0, -0.9, -4.0]), np.float64)
+    spots = camera.project(joints[0])
+    (x0, y0), (x1, y1) = spots.min(axis=0) - 3, spots.max(axis=0) + 3
+    region = OwnPixels((slice(0, 120), slice(0, 160)), np.ones((120, 160), bool))
+    kept = {}
+    for name, box in {
+        "own": people.Box(x0, y0, x1, y1),
+        "all": people.Box(0, 0, 160, 120),
+    }.items():
+        seen = Seen(0, {0: Sighted(region, box, np.zeros((17, 3), np.float32))})
+        tried = joints[:1].copy()
+        _doubt_where_elsewhere(tried, seen, (region,), 0, camera)
+        kept[name] = bool(np.isfinite(tried).any())
+    assert kept == {"own": True, "all": False}
 
 
 def test_a_face_that_is_left_is_covered_by_its_surroundings_alone() -> None:

@@ -16,7 +16,15 @@ from sfumato import people
 from sfumato.body import Camera
 from sfumato.media import VideoWriter, open_video, read_frames
 from sfumato.protect import ProtectError
-from sfumato.protect.avatar import Avatar, Known, ResidualFaceCheck, Scene, Track, read_layers
+from sfumato.protect.avatar import (
+    Avatar,
+    Known,
+    OwnPixels,
+    ResidualFaceCheck,
+    Scene,
+    Track,
+    read_layers,
+)
 from sfumato.protect.avatar._finder import PeopleFinder
 from sfumato.protect.avatar._recover_missed import recover_missed_people
 from sfumato.protect.hide._residual_faces import is_one_of
@@ -220,6 +228,51 @@ def test_a_floor_that_a_segmenter_took_for_a_person_is_not_held_unless_posed() -
     lying[:, 0] = np.linspace(-0.8, 0.1, 24)
     joints[6] = lying + np.array([0.0, -0.4, -1.6])
     assert recover_missed_people(frames, scene(masks, Track(joints)))[:, floor].all()
+
+
+def nobody_posed(count: int, **regions: OwnPixels) -> Track:
+    """A person without a pose, whose own pixels are known on frames ``on_7=...``."""
+    where = {int(name.removeprefix("on_")): own for name, own in regions.items()}
+    joints = np.full((count, 24, 3), np.nan)
+    return Track(joints, 0, tuple(where.get(t) for t in range(count)))
+
+
+def own_pixels(person: npt.NDArray[np.bool_], **more: bool) -> OwnPixels:
+    place = (slice(0, SIZE[0]), slice(0, SIZE[1]))
+    return OwnPixels(place, person[place], **more)
+
+
+def test_people_told_apart_are_looked_for_and_floor_that_is_carried_on_is_not() -> None:
+    frames, person = still_life()
+    masks = np.zeros((len(frames), *SIZE), bool)
+    floor = np.zeros(SIZE, bool)
+    floor[60:70, 60:80] = True
+    masks[13], masks[5] = person, floor
+    carried = nobody_posed(len(frames), on_5=own_pixels(floor, looked=False))
+    found = nobody_posed(len(frames), on_13=own_pixels(person))
+    kept = recover_missed_people(frames, scene(masks, found, carried))
+    assert kept[:, person].all()
+    rest = np.arange(len(frames)) != 5
+    assert not kept[rest][:, floor].any()
+
+
+def test_somebody_found_late_is_covered_where_he_or_she_came_from() -> None:
+    rng = np.random.default_rng(6)
+    room = cv2.GaussianBlur(rng.integers(60, 200, (*SIZE, 3)).astype(np.uint8), (0, 0), 3)
+    count = 12
+    frames = np.repeat(room[None], count, axis=0)
+    people_at = np.zeros((count, *SIZE), bool)
+    for t in range(count):
+        people_at[t, 30:60, 10 + 2 * t : 24 + 2 * t] = True
+        frames[t][people_at[t]] = (230, 30, 30)
+    masks = np.zeros((count, *SIZE), bool)
+    masks[10:] = people_at[10:]
+    walker = nobody_posed(
+        count, on_10=own_pixels(people_at[10]), on_11=own_pixels(people_at[11], looked=False)
+    )
+    kept = recover_missed_people(frames, scene(masks, walker))
+    for t in range(count):
+        assert kept[t][people_at[t]].mean() > 0.8
 
 
 def pose(x: float, y: float, size: float) -> people.Pose:

@@ -18,10 +18,13 @@ from sfumato.body import INDEX, Camera, Paths, Sightings, fitting_error, ground_
 from sfumato.media import Frame, Image
 from sfumato.protect.avatar._scene import AHEAD, OwnPixels, Scene, Track, outline
 from sfumato.protect.avatar._sighted import (
+    FACE_LOOKS,
     Seen,
+    Sighted,
     alike,
     belongs,
     estimated,
+    faces_alone,
     pixels_a_metre,
     sightings,
 )
@@ -41,6 +44,8 @@ _GIANT, _SIZED = (
 _COVERED = 0.35  # of the person's own pixels must be where the pose has a body
 _STEADY = 5  # frames: a pose is believed, and doubted, for no less
 _SHOWN = 10  # frames between two looks that saw joints on which somebody is surely there
+_APART = 0.9  # sizes between the heads of two people
+_FACE_NEAR = 4  # frames that a face which is all that was ever seen is carried
 _SHAPED = 20  # frames with a pose after which a person's bones are known
 _SAME = 0.72  # people who look more alike than that, one after the other, are one
 _CUT, _ALIKE = 38.0, 0.75  # grey levels between frames, and shared grey levels, at a cut
@@ -219,14 +224,18 @@ class PeopleFinder:
             if seen.lengths is None and (given.local_trust.max(axis=1) > 0).sum() >= _SHAPED:
                 seen.lengths = paths.lengths
             world = paths.joints() @ camera.rotation
-            fits = self._believed(given, paths) & _has_joints(seen)
+            fits = self._believed(given, paths)
+            if not _has_joints(seen):
+                faces = np.array(faces_alone(seen, camera), int)
+                times = np.arange(start, start + len(fits))
+                fits &= (np.abs(times[:, None] - faces) <= _FACE_NEAR).any(axis=1)
             for i, joint in enumerate(world):
                 t = start + i
                 if t >= first and t - first < count:
                     seen.settled[t] = paths.points[i]
                     if fits[i] and t in seen.frames:
                         joints[t - first] = joint
-            _doubt_where_elsewhere(joints, regions, camera)
+            _doubt_where_elsewhere(joints, seen, regions, first, camera)
             _doubt_without_head(joints, seen, first, camera)
             _without_flicker(joints)
         return Track(joints, seen.number, regions)
@@ -304,7 +313,7 @@ def _part_of_another(seen: Seen, everybody: dict[int, Seen], first: int) -> bool
     Nobody else is to stand there; it is erased with whoever holds it.
     """
     times = [t for t in seen.frames if t >= first]
-    inside = 0
+    inside, face = 0, sum(each.face for each in seen.frames.values()) >= FACE_LOOKS
     for t in times:
         box = seen.frames[t].box
         inside += any(
@@ -312,6 +321,7 @@ def _part_of_another(seen: Seen, everybody: dict[int, Seen], first: int) -> bool
             and t in other.frames
             and other.frames[t].box.height > _LARGER * box.height
             and other.frames[t].box.scale(1.1).covers(box) > 0.7
+            and not (face and _other_head(seen.frames[t], other.frames[t]))
             for other in everybody.values()
         )
     if 2 * inside < len(times):
@@ -319,6 +329,14 @@ def _part_of_another(seen: Seen, everybody: dict[int, Seen], first: int) -> bool
     looks = [seen.frames[t].joints[:, 2] for t in times if seen.frames[t].joints[:, 2].any()]
     whole = sum(int((sure >= 0.3).sum()) >= _JOINTS for sure in looks)
     return 2 * whole < max(len(looks), 1)
+
+
+def _other_head(one: Sighted, two: Sighted) -> bool:
+    """Whether the head of one is far from the head of another: somebody behind, not a part."""
+    if one.head is None or two.head is None:
+        return False
+    away = np.hypot(*np.subtract(one.head.centre, two.head.centre))
+    return bool(away > _APART * (one.head.height + two.head.height) / 2)
 
 
 def is_cut(before: Image, after: Image) -> bool:
@@ -334,9 +352,14 @@ def is_cut(before: Image, after: Image) -> bool:
 
 
 def _doubt_where_elsewhere(
-    joints: npt.NDArray[np.float64], regions: Sequence[OwnPixels | None], camera: Camera
+    joints: npt.NDArray[np.float64],
+    seen: Seen,
+    regions: Sequence[OwnPixels | None],
+    first: int,
+    camera: Camera,
 ) -> None:
-    """Take poses away that leave most of the person's own pixels uncovered."""
+    """Take poses away that leave most of the person's own pixels uncovered; pixels beyond the person's box may be
+    somebody else's."""
     factor = min(1.0, _SMALL / max(camera.width, camera.height))
     small = camera.resized(round(camera.width * factor), round(camera.height * factor))
     doubted = np.zeros(len(joints), bool)
@@ -347,6 +370,9 @@ def _doubt_where_elsewhere(
         ys, xs = np.nonzero(region.cut[:: max(1, region.height // 48), ::2])
         step = max(1, region.height // 48)
         ys, xs = ys * step + region.window[0].start, xs * 2 + region.window[1].start
+        box = seen.frames[first + t].box
+        own = (xs > box.x0) & (xs < box.x1) & (ys > box.y0) & (ys < box.y1)
+        ys, xs = ys[own], xs[own]
         if not len(ys):
             continue
         y = np.clip((ys * factor).astype(int), 0, small.height - 1)

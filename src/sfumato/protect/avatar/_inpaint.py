@@ -49,8 +49,9 @@ _PIXELS = 200_000  # of a median at a time, to bound memory
 _SAMPLES = 40_000  # pixels by which light is compared
 _AROUND = 8  # pixels around a hole in which filling and frame are compared
 _OTHER = 32.0  # grey levels between them there: something else is before the camera now
-_SEAM = 10.0  # grey levels by which a filling is moved to fit its surroundings
-_SEAM_AT = 48  # pixels of the side at which that is worked out
+_RELAXED = 4  # rounds in which a smooth filling of one size is drawn to its rim
+_SEAM = 32.0  # grey levels by which a filling is moved to fit its surroundings
+_SEAM_AT = 96  # pixels of the side at which that is worked out
 _SAME_ROOM = 12.0  # grey levels between two windows of one still camera
 
 
@@ -222,7 +223,11 @@ def contradicted(filled: Image, shown: Image, hole: Mask, known: Mask) -> Mask:
     """Those parts of a hole around which the frame shows something else than what would fill it: what other
     frames show there is not what is behind the person now. ``known`` are pixels of the filling to go by."""
     ring = _ring(hole) & known
-    spread = _from_ring(np.abs(filled.astype(np.float32) - shown), ring, 255)
+    side = 2 * _AROUND + 1
+    share = cv2.blur(ring.astype(np.float32), (side, side))[..., None]
+    # means of the neighbourhood are compared: an edge that lies a pixel beside is no other thing
+    gap: Any = cv2.blur((filled.astype(np.float32) - shown) * ring[..., None], (side, side))
+    spread = _from_ring(np.abs(gap) / np.maximum(share, 1e-3), ring, 255)
     return np.zeros(hole.shape, bool) if spread is None else hole & (spread.max(-1) > _OTHER)
 
 
@@ -428,6 +433,8 @@ def _pull_push(
         trust = np.minimum(share, 1)[..., None]
         own = value / np.maximum(share, 1e-6)[..., None]
         filled = trust * own + (1 - trust) * above
+        for _ in range(_RELAXED):
+            filled = trust * own + (1 - trust) * cv2.blur(filled, (3, 3))
     return np.asarray(filled, dtype=np.float32)
 
 
@@ -469,10 +476,23 @@ def _still(grey: list[npt.NDArray[np.uint8]], near: list[npt.NDArray[np.bool_]])
         followed = _followed(grey[0], grey[t], near[0] | near[t])
         if followed is None:
             continue
-        start, end = followed
-        if np.median(np.linalg.norm(end - start, axis=1)) > _STILL / 2:
+        if moved_together(*followed, grey[0].shape) > _STILL / 2:
             return False
     return True
+
+
+def moved_together(
+    start: npt.NDArray[np.float32], end: npt.NDArray[np.float32], shape: tuple[int, ...]
+) -> float:
+    """How far points moved together: in each quarter of the picture by their median, so that neither noise nor
+    shadows that play over a floor are a motion, and a turn or zoom is one."""
+    quarter = 2 * (start[:, 0] > shape[1] / 2) + (start[:, 1] > shape[0] / 2)
+    total = 0.0
+    for each in range(4):
+        own = (end - start)[quarter == each]
+        if len(own):
+            total += len(own) * float(np.linalg.norm(np.median(own, axis=0)))
+    return total / len(start)
 
 
 def _even(image: Frames, shown: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:

@@ -23,11 +23,13 @@ class OwnPixels:
     """One person's own pixels on a frame: ``cut`` inside rows and columns of the picture.
 
     They are erased in any case. Where it is not ``sure`` that somebody is there at all, nobody stands in.
+    Of a frame on which nobody ``looked`` they are carried on from others.
     """
 
     window: tuple[slice, slice]
     cut: npt.NDArray[np.bool_]
     sure: bool = True
+    looked: bool = True
 
     @property
     def height(self) -> int:

@@ -23,6 +23,7 @@ _SWAP = [POINTS.index(n.replace("left", "?").replace("right", "left").replace("?
 _JOINT = 0.2  # confidence from which a joint of MoveNet counts
 _SWAPPED = 0.5  # a pose is turned about if that brings it so much nearer to the one before
 _WITHOUT_JOINTS = frozenset(("centernet", "centerface", "nanodet"))  # detectors of boxes alone
+_FACES = "centerface"
 _INSIDE, _AROUND = 0.6, 1.2  # of the landmarks in view must lie in the box, so much larger
 _SURE = 0.3  # confidence of the best joint on a frame on which MoveNet saw the person
 _NEAR = 7  # frames around one on which MoveNet looked
@@ -68,6 +69,13 @@ _BELOW, _WIDE, _INFERRED = (
     0.34,
     0.5,
 )  # metres from ears to shoulders, and between these; their trust
+_HEAD_USUAL, FACE_LOOKS = 0.27, 3  # metres that a head box is tall; looks that saw a face
+_FACE_SMALLEST, _FACE_LARGEST = (
+    28,
+    0.45,
+)  # pixels of a head that is seen alone; of the picture's height
+_FACE_STEADY = 0.1  # by which its size may change
+_EARS_AT = POINTS.index("ears")
 _BINS = 4  # of each colour in what a person looks like
 _LOOKS = 12  # frames of a track that say what the person looks like
 
@@ -99,6 +107,7 @@ class Sighted:
     joints: npt.NDArray[np.float32]  # (17, 3) of MoveNet, confidence 0 where not seen on this frame
     pose: people.Pose | None = None
     head: people.Box | None = None
+    face: bool = False  # whether a detector of faces saw it on this frame
 
 
 @dataclass(eq=False)
@@ -120,8 +129,9 @@ class Seen:
         joints[:, 2] *= seen_now and not _WITHOUT_JOINTS.issuperset(person.evidence.split("+"))
         region = None
         if person.cut is not None and person.window is not None and person.cut.size:
-            region = OwnPixels(person.window, person.cut)
-        self.frames[t] = Sighted(region, person.box, joints, pose, person.head)
+            region = OwnPixels(person.window, person.cut, looked=seen_now)
+        face = person.head is not None and _FACES in person.evidence.split("+")
+        self.frames[t] = Sighted(region, person.box, joints, pose, person.head, face)
         if seen_now and region is not None and len(self.looks) < _LOOKS:
             look = appearance(image, region)
             if look is not None:
@@ -227,6 +237,11 @@ def sightings(seen: Seen, first: int, last: int, camera: Camera) -> Sightings:
             if shoulders is not None:
                 pixels[1, t - first, _SHOULDERS] = shoulders
                 trust[1, t - first, _SHOULDERS] = _INFERRED
+    for t in faces_alone(seen, camera):
+        head = seen.frames[t].head
+        if first <= t < last and head is not None:
+            _below_head(pixels[1, t - first], trust[1, t - first], head)
+            trust[0, t - first] = local_trust[t - first] = 0
     cx, cy = camera.principal
     return Sightings((pixels - [cx, cy]) / camera.focal, trust, local, local_trust)
 
@@ -242,6 +257,34 @@ def pixels_a_metre(sighted: Sighted) -> float | None:
         return max(eyes, ears)
     tall = [sighted.head.height / metres for metres in _HEAD_TALL]
     return float(np.clip(max(eyes, ears), min(tall), max(tall)))
+
+
+def faces_alone(seen: Seen, camera: Camera) -> list[int]:
+    """Frames on which a detector of faces saw somebody of whom no joints were ever seen.
+
+    Several times and at one size: a face that is now large and now small is a pattern, or somebody who
+    is too near for a pose; none then.
+    """
+    if any((each.joints[:, 2] >= _JOINT).sum() >= 4 for each in seen.frames.values()):
+        return []
+    tall = {t: e.head.height for t, e in seen.frames.items() if e.face and e.head is not None}
+    usual = float(np.median([*tall.values()])) if tall else 0.0
+    if not _FACE_SMALLEST <= usual <= _FACE_LARGEST * camera.height:
+        return []
+    steady = [t for t, height in tall.items() if abs(height / usual - 1) <= _FACE_STEADY]
+    return steady if len(steady) >= FACE_LOOKS else []
+
+
+def _below_head(
+    pixels: npt.NDArray[np.float64], trust: npt.NDArray[np.float64], head: people.Box
+) -> None:
+    """Ears and shoulders of somebody upright, by the head alone: one who faces the camera."""
+    x, y = head.centre
+    scale = head.height / _HEAD_USUAL
+    pixels[_EARS_AT], trust[_EARS_AT] = (x, y), _INFERRED
+    for side, j in zip((1, -1), _SHOULDERS, strict=True):
+        pixels[j] = (x + side * _WIDE / 2 * scale, y + _BELOW * scale)
+        trust[j] = _INFERRED
 
 
 def shoulders_below(sighted: Sighted) -> npt.NDArray[np.float64] | None:
