@@ -108,7 +108,8 @@ def described(part: str, data: str, folder: Path, count: int) -> ArrayRecords:
         crops = PersonCrops(found, SIZE)
         step = TEST_STEP if part == "test" else 1
         rows = [crops[i] for i in range(0, min(count, len(crops)), step)]
-        net = mobile_sam_trunk(pretrained=True).to(memory_format=torch.channels_last)
+        net = mobile_sam_trunk(pretrained=True)
+        net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         maps = []
         with torch.no_grad():
             for start in range(0, len(rows), 8):
@@ -132,7 +133,7 @@ def teach(head: Head, people: ArrayRecords, part: nn.Module, *, seed: int = 0) -
         optimizer, 2e-3, total_steps=steps, pct_start=0.1
     )
     for _ in range(_EPOCHS):
-        for some in torch.randperm(len(x), generator=draw).split(50):
+        for some in torch.split(torch.randperm(len(x), generator=draw), 50):
             loss = heat_loss(head(x[some].float()), y[some]).mean()
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -149,7 +150,7 @@ def public_head(staged: ArrayRecords) -> Head:
     head.deviation.copy_(x.std((0, 2, 3), keepdim=True))
     teach(head, ArrayRecords(staged.x[:first], staged.y[:first]), head)
     with torch.no_grad():
-        seen = torch.cat([head.hidden(part) for part in x.split(50)])
+        seen = torch.cat([head.hidden(part) for part in torch.split(x, 50)])
         head.scale.copy_(seen.std((0, 2, 3), keepdim=True).clamp_min(1e-3))
         head.last.weight.mul_(head.scale)
     return head
@@ -158,7 +159,7 @@ def public_head(staged: ArrayRecords) -> Head:
 def hidden(head: Head, people: ArrayRecords) -> ArrayRecords:
     """What the last layer sees; all before it is public and does not train."""
     with torch.no_grad():
-        maps = [head.hidden(part.float()) for part in torch.from_numpy(people.x).split(50)]
+        maps = [head.hidden(part.float()) for part in torch.split(torch.from_numpy(people.x), 50)]
     return ArrayRecords(torch.cat(maps).numpy(), people.y)
 
 
