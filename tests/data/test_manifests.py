@@ -207,7 +207,7 @@ def test_json_lines_say_the_same_as_a_table(tmp_path: Path) -> None:
     ('{"path": "one.png", "label": "a", "attributes": {"sex": ""}}', "as every attribute in row 1"),
     ('{"path": "one.png", "label": "a", "attributes": {"sex": [1]}}', "as every attribute in row 1"),
     ('{"path": "one.png", "label": "a", "attributes": 3}', "as every attribute in row 1"),
-    ('{"path": "one.png", "label": "a"', "a list of recordings"),
+    ('{"path": "one.png", "label": "a"', "an object with path and label in row 1"),
 ])  # fmt: skip
 def test_a_json_line_that_cannot_be_read_is_one_sentence(
     tmp_path: Path, line: str, sentence: str

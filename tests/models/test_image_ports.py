@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -35,6 +36,52 @@ def test_tiny_vit_equals_timms(timm, shake, size, picture):
         torch.testing.assert_close(model.features(pictures), features)
         model.requires_grad_(False)  # frozen, all windows share one bias
         torch.testing.assert_close(model.features(pictures), features)
+
+
+@pytest.mark.parametrize("picture", [(128, 96), (256, 192)])
+def test_a_last_stage_that_stays_at_stride_16_equals_timms_without_that_step(timm, shake, picture):
+    oracle = timm.create_model("tiny_vit_5m_224", num_classes=0).eval()
+    oracle.stages[-1].downsample.conv2.conv.stride = (1, 1)  # as MobileSAM's encoder has it
+    shake(oracle)
+    model = models.mobile_sam_trunk()
+    model.load_state_dict({n: t for n, t in oracle.state_dict().items() if n in model.state_dict()})
+    pictures = torch.randn(2, 3, *picture)
+    with torch.no_grad():
+        found = model(pictures)
+        assert found.shape == (2, 320, picture[0] // 16, picture[1] // 16)
+        torch.testing.assert_close(found, oracle.forward_features(pictures))
+
+
+def test_mobile_sams_names_fill_the_trunk():
+    """Its stages end with the step to the next one, ours begin with it; neck, masks and tables stay out."""
+    own = models.mobile_sam_trunk().state_dict()
+    theirs = {}
+    for number, name in enumerate(own):
+        old = name.replace(".conv.weight", ".c.weight")
+        old = old.replace("patch_embed.conv1.", "patch_embed.seq.0.")
+        old = old.replace("patch_embed.conv2.", "patch_embed.seq.2.")
+        if old.startswith("stages."):
+            _, stage, rest = old.split(".", 2)
+            old = f"layers.{int(stage) - rest.startswith('downsample.')}.{rest}"
+        theirs[f"image_encoder.{old}"] = np.full(own[name].shape, number)
+    theirs["image_encoder.neck.0.weight"] = np.zeros(3)
+    theirs["image_encoder.layers.1.blocks.0.attn.attention_bias_idxs"] = np.zeros(3)
+    theirs["mask_decoder.layers.0.weight"] = np.zeros(3)
+    found = models.mobile_sam_state(theirs)
+    assert set(found) == set(own)
+    for number, name in enumerate(own):
+        assert (found[name] == number).all(), name
+
+
+def test_mobile_sams_encoder_tells_two_places_apart_and_one_from_itself_not(pretrained):
+    """Its weights were trained: two alike patches of a picture look more alike than two different ones."""
+    net = pretrained(models.mobile_sam_trunk)
+    picture = torch.zeros(1, 3, 256, 256)
+    picture[..., 32:96, 32:96] = picture[..., 32:96, 160:224] = 2.0
+    with torch.no_grad():
+        seen = torch.nn.functional.normalize(net(picture)[0], dim=0)
+    one, other, ground = seen[:, 4, 4], seen[:, 4, 12], seen[:, 12, 8]
+    assert one @ other > one @ ground
 
 
 def test_tiny_vit_parameter_counts_are_the_published_ones():

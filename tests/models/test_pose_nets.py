@@ -48,7 +48,7 @@ def test_presets_freeze_what_comes_before() -> None:
     assert not conv.weight.requires_grad
 
 
-@pytest.mark.parametrize("name", ["tiny-vit-5m", "efficientnet-lite0"])
+@pytest.mark.parametrize("name", ["tiny-vit-5m", "mobile-sam", "efficientnet-lite0"])
 def test_models_give_bins_for_every_joint(name: str) -> None:
     model = pose_net(name, 16, input_size=(64, 32)).eval()
     with torch.no_grad():

@@ -221,7 +221,10 @@ def _json_lines(listing: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, line in enumerate(stream, 1):
             if not line.strip():
                 continue
-            told = json.loads(line)
+            try:
+                told = json.loads(line)
+            except json.JSONDecodeError:
+                told = None
             if not isinstance(told, dict):
                 raise _wrong(listing, number, "an object with path and label", "something else")
             _check_names(listing, [name for name in told if name != "attributes"], list(told))

@@ -19,13 +19,20 @@ from sfumato.models._select import Preset, select
 from sfumato.models._simcc import PoseNet, SimCC, decode, simcc_loss, soft_labels, split_axes
 from sfumato.models._speaker import SPEAKER_RATE, SpeakerEncoder
 from sfumato.models._steps import Step, cut, run
-from sfumato.models._tiny_vit import TinyViT, tiny_vit
+from sfumato.models._tiny_vit import (
+    MOBILE_SAM,
+    TinyViT,
+    mobile_sam_state,
+    mobile_sam_trunk,
+    tiny_vit,
+)
 from sfumato.models._video_vit import VideoViT
 from sfumato.models._weights import WeightsError, load_weights, read_weights
 
 __all__ = [
     "FEATURE_NETWORKS",
     "I3D",
+    "MOBILE_SAM",
     "POSE_BACKBONES",
     "SPEAKER_RATE",
     "THUNDER",
@@ -60,6 +67,8 @@ __all__ = [
     "i3d_state",
     "kinetics400_classes",
     "load_weights",
+    "mobile_sam_state",
+    "mobile_sam_trunk",
     "movenet_thunder",
     "mvit_b",
     "mvit_v2_s",

@@ -10,10 +10,10 @@ from sfumato.errors import SfumatoError
 from sfumato.models._efficientnet import EfficientNetLite0, efficientnet_lite0
 from sfumato.models._simcc import PoseNet, SimCC
 from sfumato.models._steps import Step, run
-from sfumato.models._tiny_vit import tiny_vit
+from sfumato.models._tiny_vit import MOBILE_SAM, mobile_sam_trunk, tiny_vit
 
 _TINY = "tiny-vit-"
-POSE_BACKBONES = ("tiny-vit-5m", "tiny-vit-11m", "tiny-vit-21m", "efficientnet-lite0")
+POSE_BACKBONES = ("tiny-vit-5m", "tiny-vit-11m", "tiny-vit-21m", MOBILE_SAM, "efficientnet-lite0")
 
 
 # of its 16 blocks, those from here on work at stride 32; the map before them is at stride 16
@@ -66,8 +66,8 @@ def pose_net(
 ) -> PoseNet:
     """A backbone with a SimCC head; ``input_size`` is height and width.
 
-    ``pretrained`` takes ImageNet weights from the model store, which has them for EfficientNet-Lite0
-    alone. BatchNorms are as published: freeze or replace them before private training.
+    ``mobile-sam`` is TinyViT-5M whose last stage stays at stride 16. ``pretrained`` takes weights from
+    the model store, which has MobileSAM's for it and ImageNet's for EfficientNet-Lite0. BatchNorms are as published: freeze or replace them before private training.
     """
     if backbone not in POSE_BACKBONES:
         raise SfumatoError(
@@ -77,10 +77,15 @@ def pose_net(
         if pretrained:
             raise SfumatoError(
                 f"Expected a backbone whose weights the model store has, got {backbone}: load your "
-                "own with load_weights, or take efficientnet-lite0."
+                f"own with load_weights, or take {MOBILE_SAM} or efficientnet-lite0."
             )
         body = tiny_vit(backbone.removeprefix(_TINY), 0)
         return PoseNet(body, SimCC(body.width, joints, input_size=input_size, split=split))
+    if backbone == MOBILE_SAM:
+        trunk = mobile_sam_trunk(pretrained=pretrained, offline=offline)
+        head = SimCC(trunk.width, joints, input_size=input_size, split=split, stride=trunk.stride,
+                     upsample=1)  # fmt: skip
+        return PoseNet(trunk, head)
     both = TwoScales(efficientnet_lite0(0, pretrained=pretrained, offline=offline))
     head = SimCC(both.width, joints, input_size=input_size, split=split, stride=both.stride,
                  upsample=1)  # fmt: skip

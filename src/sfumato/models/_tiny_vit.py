@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from sfumato.models._layers import StochasticDepth
 from sfumato.models._steps import Step, run
+
+MOBILE_SAM = "mobile-sam"
 
 
 class _ConvNorm(nn.Sequential):
@@ -46,10 +50,10 @@ class _ConvBlock(nn.Module):
 
 
 class _PatchMerging(nn.Module):
-    def __init__(self, width: int, out_width: int) -> None:
+    def __init__(self, width: int, out_width: int, stride: int = 2) -> None:
         super().__init__()
         self.conv1 = _ConvNorm(width, out_width)
-        self.conv2 = _ConvNorm(out_width, out_width, 3, 2, groups=out_width)
+        self.conv2 = _ConvNorm(out_width, out_width, 3, stride, groups=out_width)
         self.conv3 = _ConvNorm(out_width, out_width)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -181,10 +185,11 @@ class _ConvStage(nn.Module):
 
 class _Stage(nn.Module):
     def __init__(
-        self, width: int, out_width: int, heads: int, window: int, rates: Sequence[float]
-    ) -> None:
+        self, width: int, out_width: int, heads: int, window: int, rates: Sequence[float],
+        stride: int = 2,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.downsample = _PatchMerging(width, out_width)
+        self.downsample = _PatchMerging(width, out_width, stride)
         self.blocks = nn.Sequential(
             *(_WindowBlock(out_width, heads, window, rate) for rate in rates)
         )
@@ -207,7 +212,8 @@ class TinyViT(nn.Module):
     """Pictures (records, 3, H, W) of any size to logits; ``features`` stops before the head.
 
     ``classes=0`` leaves the head away and gives the feature map (records, width, H/32, W/32), which
-    is what a pose head wants. Its BatchNorms must be frozen or replaced before private training:
+    is what a pose head wants; with ``last_stride=1`` the last stage stays at H/16, W/16, as in the
+    encoder of MobileSAM. Its BatchNorms must be frozen or replaced before private training:
     :func:`sfumato.models.freeze_batchnorm`, :func:`sfumato.models.replace_batchnorm`.
     """
 
@@ -220,17 +226,21 @@ class TinyViT(nn.Module):
         depths: Sequence[int] = (2, 2, 6, 2),
         windows: Sequence[int] = (7, 7, 14, 7),
         stochastic_depth: float = 0.0,
+        last_stride: int = 2,
     ) -> None:
         super().__init__()
+        if last_stride not in (1, 2):
+            raise ValueError(f"Expected a last stride of 1 or 2, got {last_stride}.")
         total = sum(depths)
         rates = [stochastic_depth * i / (total - 1) for i in range(total)]
-        self.width = widths[-1]
+        self.width, self.stride = widths[-1], 16 * last_stride
         self.patch_embed = _PatchEmbed(widths[0])
         self.stages = nn.Sequential(_ConvStage(widths[0], rates[: depths[0]]))
         for i in range(1, len(widths)):
             begin = sum(depths[:i])
             mine = rates[begin : begin + depths[i]]
-            self.stages.append(_Stage(widths[i - 1], widths[i], heads[i], windows[i], mine))
+            stride = last_stride if i == len(widths) - 1 else 2
+            self.stages.append(_Stage(widths[i - 1], widths[i], heads[i], windows[i], mine, stride))
         self.head = _Head(self.width, classes) if classes else None
         for module in self.modules():
             if isinstance(module, nn.Linear):
@@ -273,3 +283,45 @@ def tiny_vit(size: str = "5m", classes: int = 1000, *, stochastic_depth: float =
         raise ValueError(f"Expected size to be one of {', '.join(_SIZES)}, got {size!r}.")
     widths, heads = _SIZES[size]
     return TinyViT(widths, heads, classes=classes, stochastic_depth=stochastic_depth)
+
+
+_RENAMED = (
+    ("patch_embed.seq.0.", "patch_embed.conv1."), ("patch_embed.seq.2.", "patch_embed.conv2."),
+    (".c.weight", ".conv.weight"),
+)  # fmt: skip
+
+
+def mobile_sam_state(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Tensor]:
+    """MobileSAM's encoder under the names of :class:`TinyViT`; its neck and masks are left away.
+
+    There each stage ends with the step to the next, here it begins with the step from the one before.
+    """
+    state = {}
+    for name, array in arrays.items():
+        place, _, inner = name.partition("image_encoder.")
+        if place or not inner.startswith(("patch_embed.", "layers.")):
+            continue
+        if inner.endswith("attention_bias_idxs"):  # computed, not learned
+            continue
+        if inner.startswith("layers."):
+            _, number, rest = inner.split(".", 2)
+            inner = f"stages.{int(number) + rest.startswith('downsample.')}.{rest}"
+        for old, new in _RENAMED:
+            inner = inner.replace(old, new)
+        state[inner] = torch.from_numpy(array.copy())
+    return state
+
+
+def mobile_sam_trunk(*, pretrained: bool = False, offline: bool = False) -> TinyViT:
+    """TinyViT-5M as MobileSAM's encoder has it: a map (records, 320, H/16, W/16), no classes.
+
+    ``pretrained`` takes MobileSAM's weights from the model store. They learned on SA-1B what SAM's
+    large encoder says; the input is normalised with the ImageNet mean and deviation.
+    """
+    widths, heads = _SIZES["5m"]
+    model = TinyViT(widths, heads, classes=0, last_stride=1)
+    if pretrained:
+        from sfumato import store
+
+        model.load_state_dict(mobile_sam_state(store.load_arrays(MOBILE_SAM, offline=offline)))
+    return model.eval()

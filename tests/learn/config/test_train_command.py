@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -236,7 +237,8 @@ def test_the_private_loss_goes_only_where_the_operator_asked(
     folder = tmp_path / "run"
     logged = _tags(folder).get("private/loss_not_accounted", [])
     assert logged == ([1234.5625] * 3 if asked == "logged" else [])
-    assert "1234" not in _files(folder)
+    # a digest may hold these digits by chance, but not alone
+    assert not re.search(r"(?<![0-9a-f])1234(?![0-9a-f])", _files(folder))
     assert any("not accounted" in each for each in run.guarantee.not_covered)
     assert "not accounted" in card.read_text()
     # a later start that shows nothing still names what an earlier one showed

@@ -33,6 +33,7 @@ from sfumato.learn.views._public_view import PublicView
 from sfumato.learn.views._registry import make_view
 from sfumato.models import (
     FEATURE_NETWORKS,
+    MOBILE_SAM,
     THUNDER,
     LinearProbe,
     VideoViT,
@@ -92,9 +93,11 @@ def starting_weights(config: TrainConfig) -> StartingWeights:
     # nobody knows what a class of one's own loads when it is made
     start = StartingWeights.fresh() if chosen.import_ is None else StartingWeights()
     if chosen.pretrained:
-        saw = {THUNDER: "COCO and fitness videos", "i3d": "Kinetics-400"}.get(
-            chosen.name, "ImageNet"
-        )
+        known = {
+            THUNDER: "COCO and fitness videos", "i3d": "Kinetics-400",
+            MOBILE_SAM: "SA-1B, after SAM's encoder",
+        }  # fmt: skip
+        saw = known.get(chosen.name, "ImageNet")
         start = StartingWeights.from_store(chosen.name, saw)
     if chosen.weights is None:
         return start

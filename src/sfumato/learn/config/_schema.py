@@ -82,7 +82,7 @@ class ProjectorConfig(Settings):
 class ModelConfig(Settings):
     name: Literal[
         "video-vit", "mvit_v2_s", "mvit_b",
-        "tiny-vit-5m", "tiny-vit-11m", "tiny-vit-21m", "efficientnet-lite0", "movenet-thunder",
+        "tiny-vit-5m", "tiny-vit-11m", "tiny-vit-21m", "mobile-sam", "efficientnet-lite0", "movenet-thunder",
         "linear", "mlp", "i3d",
     ] = "video-vit"  # fmt: skip
     # a class of one's own instead, and what it is made with
