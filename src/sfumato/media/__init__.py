@@ -38,7 +38,8 @@ from sfumato.media._sound_files import (
 )
 from sfumato.media._staging import atomic_folder
 from sfumato.media._structure import readable_size
-from sfumato.media._writer import VideoWriter
+from sfumato.media._timeline import Stretch, Timeline, TimelineReader, read_stretch
+from sfumato.media._writer import VideoJoiner, VideoWriter
 
 __all__ = [
     "AUDIO_NOTE",
@@ -59,7 +60,11 @@ __all__ = [
     "SoundInfo",
     "SoundReader",
     "SoundWriter",
+    "Stretch",
+    "Timeline",
+    "TimelineReader",
     "VideoInfo",
+    "VideoJoiner",
     "VideoReader",
     "VideoWriter",
     "ahead",
@@ -72,6 +77,7 @@ __all__ = [
     "read_audio",
     "read_frames",
     "read_image",
+    "read_stretch",
     "readable_size",
     "require_image_name",
     "require_sound_name",

@@ -44,6 +44,12 @@ from sfumato.people._person import (
     by_hand,
     ellipse,
 )
+from sfumato.people._lines import (
+    line_of_people,
+    line_of_sightings,
+    people_of_line,
+    sightings_of_line,
+)
 from sfumato.people._recording import add_person_at, follow_person, search_recording
 from sfumato.people._text_line import TextLine, text_mask
 from sfumato.people.detect._litert import threads
@@ -67,11 +73,24 @@ from sfumato.people.detect._registry import (
     pose_estimator,
     text_detector,
 )
-from sfumato.people.detect._search import search, searchers
+from sfumato.people.detect._search import search, searchers, segmenter
 from sfumato.people.detect._sightings import Look, Sighting
 from sfumato.people.track._batches import in_parallel
-from sfumato.people.track._find import EVERY, LOOKAHEAD, PeopleStream, find, held_back
+from sfumato.people.track._find import (
+    EVERY,
+    LOOKAHEAD,
+    KnownLooks,
+    LookFor,
+    PeopleStream,
+    Turn,
+    find,
+    held_back,
+    look_at,
+    look_schedule,
+    with_masks,
+)
 from sfumato.people.track._motion import most_between_looks
+from sfumato.people.track._moving import MOST_AWAY
 from sfumato.people.track._point import carried, person_at
 from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, place_of_pose, poses
 from sfumato.people.track._status import (
@@ -83,7 +102,7 @@ from sfumato.people.track._status import (
     Review,
     runtime_packages,
 )
-from sfumato.people.track._text_stream import TextStream, find_text, text_lookahead
+from sfumato.people.track._text_stream import TextFound, TextStream, find_text, text_lookahead
 from sfumato.people.track._tracks import MissedPersonError
 
 __all__ = [
@@ -94,6 +113,7 @@ __all__ = [
     "HELD",
     "LEFT_OPEN",
     "LOOKAHEAD",
+    "MOST_AWAY",
     "NOT_COVERED",
     "TEXT",
     "Box",
@@ -104,7 +124,9 @@ __all__ = [
     "DoubtfulSpan",
     "FaceDetector",
     "FaceEmbedder",
+    "KnownLooks",
     "Look",
+    "LookFor",
     "Mask",
     "MaskVideoWriter",
     "MissedPersonError",
@@ -123,10 +145,12 @@ __all__ = [
     "Sighting",
     "StaleEditError",
     "TextDetector",
+    "TextFound",
     "TextLine",
     "TextStream",
     "TrackSpan",
     "TrackedPoses",
+    "Turn",
     "add_person_at",
     "box_mask",
     "by_hand",
@@ -147,7 +171,15 @@ __all__ = [
     "hull",
     "in_parallel",
     "iou",
+    "line_of_people",
+    "line_of_sightings",
+    "look_at",
     "look_near",
+    "look_schedule",
+    "people_of_line",
+    "segmenter",
+    "sightings_of_line",
+    "with_masks",
     "most_between_looks",
     "numbered",
     "person_at",

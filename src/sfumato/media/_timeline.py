@@ -1,0 +1,149 @@
+"""A recording in spans: one reading tells which picture is where, and any span of it is read by itself.
+
+Whoever reads a span knows of every picture when it is shown and what it looks like (a checksum), from the
+one who read the recording from its beginning to its end. What does not fit is read from the beginning.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from array import array
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from sfumato.media._colour import orientation, to_rgb, turn
+from sfumato.media._container import DECODING_ERRORS
+from sfumato.media._errors import MediaError
+from sfumato.media._frame_index import FrameIndex
+from sfumato.media._info import Frame, Image, VideoInfo
+from sfumato.media._reader import open_video
+from sfumato.media._seek import FrameDecoder, LostFrameError
+
+_SPARSE = 8  # every eighth pixel of every eighth row tells pictures apart
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """The frames from ``first`` on of a recording: the time of each, and its mark."""
+
+    first: int
+    pts: array[int]
+    marks: array[int]
+    time_base: Fraction
+
+    @property
+    def stop(self) -> int:
+        return self.first + len(self.pts)
+
+    def part(self, first: int, stop: int) -> Stretch:
+        """The frames from ``first`` up to ``stop``, as far as there are such."""
+        first, stop = max(first, self.first), min(stop, self.stop)
+        cut = slice(first - self.first, stop - self.first)
+        return Stretch(first, self.pts[cut], self.marks[cut], self.time_base)
+
+    def frame(self, number: int, image: Image) -> Frame | None:
+        """The frame with that number if the picture is its picture."""
+        place = number - self.first
+        if mark_of(image) != self.marks[place]:
+            return None
+        return Frame(image, self.pts[place], self.pts[place] * self.time_base)
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """A whole recording, read once: its ``info``, and all of its frames."""
+
+    info: VideoInfo
+    frames: Stretch = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.frames.pts)
+
+
+class TimelineReader:
+    """Iterates over the frames of a sound video, from its beginning to its end, and notes its timeline."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._reader = open_video(path)
+        self._pts, self._marks = array("q"), array("L")
+        self._whole = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+
+    @property
+    def info(self) -> VideoInfo:
+        return self._reader.info
+
+    def __iter__(self) -> Iterator[Frame]:
+        for frame in self._reader:
+            self._pts.append(frame.pts)
+            self._marks.append(mark_of(frame.image))
+            yield frame
+        self._whole = True
+
+    @property
+    def timeline(self) -> Timeline:
+        assert self._whole, "a timeline is known at the end"
+        return Timeline(self.info, Stretch(0, self._pts, self._marks, self.info.time_base))
+
+
+def read_stretch(path: str | os.PathLike[str], wanted: Stretch) -> Iterator[Frame]:
+    """The frames of a part of a recording, each proven by its mark to be the one that was read there."""
+    number = wanted.first
+    if number:
+        with suppress(LostFrameError, *DECODING_ERRORS):
+            index = FrameIndex.of(path)
+            if index.by_time and index.count >= wanted.stop:
+                for image in _sought(Path(path), index, number, wanted.stop):
+                    frame = wanted.frame(number, image)
+                    if frame is None:
+                        break  # a file that does not seek as it should
+                    yield frame
+                    number += 1
+    if number == wanted.stop:
+        return
+    with open_video(path) as reader:
+        for at, frame in enumerate(reader.frames_from(number), start=number):
+            known = wanted.frame(at, frame.image)
+            if known is None:
+                raise _changed()
+            yield known
+            if at + 1 == wanted.stop:
+                return
+    raise _changed()
+
+
+def _sought(path: Path, index: FrameIndex, first: int, stop: int) -> Iterator[Image]:
+    """Pictures from the key frame before ``first`` on."""
+    with closing(FrameDecoder(path, index)) as decoder:
+        decoder.seek(index.key_before(first))
+        way = None
+        for wanted in range(first, stop):
+            for number, frame in decoder.until(wanted):
+                if number != wanted:
+                    continue
+                way = orientation(frame) if way is None else way
+                yield turn(to_rgb(frame), way)
+
+
+def _changed() -> MediaError:
+    return MediaError(
+        "Expected the recording as it was read a moment ago, got other pictures: nothing was released. "
+        "Leave the file alone while it is worked on, or protect it without spans."
+    )
+
+
+def mark_of(image: Image) -> int:
+    """A number that tells this picture from others."""
+    return zlib.crc32(np.ascontiguousarray(image[::_SPARSE, ::_SPARSE]).data)
