@@ -244,12 +244,15 @@ class _Job:
             own = array("q", (n for n, each in enumerate(apart) if each == here))
             if not own:
                 continue
-            with closing(
-                engine.run(
-                    _perform, len(own), lambda n, attempt, own=own: task(own[n], attempt),
-                    timeout=timeout, repeatable=self.repeatable, needs=self.needs,
-                )  # fmt: skip
-            ) as batches:
+            answers = engine.run(
+                _perform,
+                len(own),
+                _numbered(task, own),
+                timeout=timeout,
+                repeatable=self.repeatable,
+                needs=self.needs,
+            )
+            with closing(answers) as batches:
                 for batch in batches:
                     yield [replace(answer, number=own[answer.number]) for answer in batch]
 
@@ -394,6 +397,11 @@ def _seen(source: Path) -> tuple[int, int]:
     except OSError:
         return -1, -1
     return found.st_size, found.st_mtime_ns
+
+
+def _numbered(task: Task, numbers: Sequence[int]) -> Task:
+    """The tasks with these numbers, counted from 0."""
+    return lambda number, attempt: task(numbers[number], attempt)
 
 
 class _Sources(Sequence[Path]):

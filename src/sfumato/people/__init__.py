@@ -33,6 +33,12 @@ from sfumato.people._corrections import (
     TrackSpan,
     numbered,
 )
+from sfumato.people._lines import (
+    line_of_people,
+    line_of_sightings,
+    people_of_line,
+    sightings_of_line,
+)
 from sfumato.people._mask_video import MaskVideoWriter, everybody, read_mask_video
 from sfumato.people._person import (
     BRIDGED,
@@ -43,12 +49,6 @@ from sfumato.people._person import (
     Person,
     by_hand,
     ellipse,
-)
-from sfumato.people._lines import (
-    line_of_people,
-    line_of_sightings,
-    people_of_line,
-    sightings_of_line,
 )
 from sfumato.people._recording import add_person_at, follow_person, search_recording
 from sfumato.people._text_line import TextLine, text_mask
@@ -176,12 +176,9 @@ __all__ = [
     "look_at",
     "look_near",
     "look_schedule",
-    "people_of_line",
-    "segmenter",
-    "sightings_of_line",
-    "with_masks",
     "most_between_looks",
     "numbered",
+    "people_of_line",
     "person_at",
     "person_detector",
     "person_segmenter",
@@ -195,6 +192,8 @@ __all__ = [
     "search",
     "search_recording",
     "searchers",
+    "segmenter",
+    "sightings_of_line",
     "suppress",
     "text_detector",
     "text_lookahead",
@@ -202,5 +201,6 @@ __all__ = [
     "threads",
     "unite",
     "with_legend",
+    "with_masks",
     "write_coco",
 ]

@@ -74,7 +74,8 @@ def _box(box: Box) -> list[Any]:
 
 
 def _box_of(row: Sequence[Any]) -> Box:
-    return Box(*map(_number_of, row[:5]), row[5])
+    x0, y0, x1, y1, score = map(_number_of, row[:5])
+    return Box(x0, y0, x1, y1, score, row[5])
 
 
 def _number(value: Any) -> Any:

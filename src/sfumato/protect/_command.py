@@ -502,9 +502,7 @@ def release_item(source: Path, target: Path, settings: dict[str, Any]) -> dict[s
             output=output,
             reading=reading,
             counted=counted,
-            spans=_in_spans(
-                settings.get("span"), source, settings["method"], settings["settings"]
-            ),
+            spans=_in_spans(settings.get("span"), source, settings["method"], settings["settings"]),
         )
     doubtful = {name: written.payload.get(name) for name in ("doubtful_frames", "look_first")}
     ran_on = _ran_on(used, method)

@@ -238,9 +238,7 @@ class Method(ABC):
         """How a recording may be worked on in spans; None: only as a whole."""
         return None
 
-    def transform_from(
-        self, first: int, frames: Iterator[Frame], shape: Shape
-    ) -> Iterator[Frame]:
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         """Of a method with ``spans``: protected frames of a span that begins with frame ``first``."""
         raise ProtectError(f"Expected a method that works on spans, got {self.name}.")
 

@@ -384,7 +384,14 @@ class _Work:
             place = staging / "spans"
             place.mkdir(mode=0o700)
             self.in_spans = SpanRun(
-                spans, self.method, self.source, self.shape, place, how.codec, how.quality, made.suffix
+                spans,
+                self.method,
+                self.source,
+                self.shape,
+                place,
+                how.codec,
+                how.quality,
+                made.suffix,
             )
             digest = hashlib.sha256()
             with open_video(self.source) as reader:
@@ -393,9 +400,7 @@ class _Work:
             self.reading.content = digest.hexdigest()
         run, read = self.in_spans, self.in_spans.timeline
         info = read.info if self.keeps_times else read.info.on_usual_grid()
-        times: list[int | None] = (
-            list(read.frames.pts) if self.keeps_times else [None] * len(read)
-        )
+        times: list[int | None] = list(read.frames.pts) if self.keeps_times else [None] * len(read)
         heard = None if how.audio == "drop" or not info.has_audio else self.source
         changes = self._sound_of_video(heard is not None, info.has_audio)
         settings: dict[str, Any] = {"codec": how.codec, "quality": how.quality}

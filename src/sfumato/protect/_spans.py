@@ -37,9 +37,7 @@ from sfumato.protect._registry import make
 from sfumato.protect._searched import CoveredSpan, FoundFrame, Left, SearchedMethod
 
 _LOOKS, _TEXT, _PIECE = "looks.jsonl", "text.jsonl", "piece"
-SEARCH_FILES = (
-    "where people and text were found, in private files beside the output that are removed at the end"
-)
+SEARCH_FILES = "where people and text were found, in private files beside the output that are removed at the end"
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class SpanRun:
     _turns: list[people.Turn] = field(init=False, default_factory=list)
     _found: list[Path] = field(init=False, default_factory=list)
     _pieces: dict[int, Part] = field(init=False, default_factory=dict)
-    _left: list[Left] = field(init=False, default_factory=list)
+    _left: dict[int, Left] = field(init=False, default_factory=dict)
     _known_left: dict[int, Any] = field(init=False, default_factory=dict)
 
     @property
@@ -159,7 +157,9 @@ class SpanRun:
     def check(self) -> None:
         """Let the method judge what workers found in the pieces they made."""
         if isinstance(self.method, SearchedMethod):
-            self.method.cover_more(tuple(list(chain(*each)) for each in zip(*self._left)))  # type: ignore[arg-type]
+            found = [self._left[number] for number in range(len(self.cuts))]
+            faces, bodies, text = (list(chain(*each)) for each in zip(*found, strict=True))
+            self.method.cover_more((faces, bodies, text))
 
     def _run(
         self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], what: str
@@ -207,9 +207,7 @@ class SpanRun:
         for number in range(len(self.cuts)):
             self._found.append(self.place / f"found-{number}.jsonl")
         with ExitStack() as stack:
-            files = [
-                stack.enter_context(open(path, "x", encoding="utf-8")) for path in self._found
-            ]
+            files = [stack.enter_context(open(path, "x", encoding="utf-8")) for path in self._found]
             current, came = 0, 0
             for (_, found), text in followed:
                 if found.number != came:
@@ -245,10 +243,9 @@ class SpanRun:
         for number in todo:
             if number in self._pieces:
                 self._pieces.pop(number).remove()
-        self._left = []
         for number, part in zip(todo, self._run(cover_span, tasks, "protecting"), strict=True):
             self._pieces[number] = part
-            self._left.append(part.value)
+            self._left[number] = part.value
 
 
 class _LookBook:
@@ -320,9 +317,7 @@ def noise_on_span(folder: Path, job: _Job, stretch: Stretch) -> None:
         _write(folder, job, made, len(stretch.pts))
 
 
-def cover_span(
-    folder: Path, job: _Job, around: Stretch, found: Path, span: CoveredSpan
-) -> Left:
+def cover_span(folder: Path, job: _Job, around: Stretch, found: Path, span: CoveredSpan) -> Left:
     """In a worker: the frames of a span, masked, covered and written; then what was written is checked."""
     method = job.made()
     assert isinstance(method, SearchedMethod)
@@ -343,7 +338,9 @@ def _with_people(
     for number, (frame, line) in enumerate(zip(frames, lines, strict=True), around.first):
         found, text = people.people_of_line(line)
         if found.number != number:
-            raise ProtectError(f"Expected the people of frame {number}, got those of {found.number}.")
+            raise ProtectError(
+                f"Expected the people of frame {number}, got those of {found.number}."
+            )
         yield (frame, found), text
 
 

@@ -56,7 +56,9 @@ class _FrameToSearch(NamedTuple):
     frame: Frame
     turn: Turn
     cut: bool = False
-    alternate: bool = False  # in a large picture, where looks for all and for large people take turns
+    alternate: bool = (
+        False  # in a large picture, where looks for all and for large people take turns
+    )
 
 
 # The looks that others made already, by the number of the frame: on what turn, and what they found.

@@ -155,9 +155,7 @@ class ByHand:
 class ByHandRun:
     """The decisions along one recording; ``finish`` refuses what turned out to mean nothing."""
 
-    def __init__(
-        self, decided: ByHand, first: int = 0, origin: Fraction | None = None
-    ) -> None:
+    def __init__(self, decided: ByHand, first: int = 0, origin: Fraction | None = None) -> None:
         self._decided = decided
         # as it was typed: 0.08 is two frames of 25 a second, and no bit later
         self._begins = Fraction(repr(decided.start or 0))

@@ -17,7 +17,7 @@ from pydantic import Field
 from sfumato import people
 from sfumato.media import Frame, Image, ahead
 from sfumato.privacy import NoGuarantee
-from sfumato.protect._method import Method, Promise, Shape, SpanRule, StillVisibleError
+from sfumato.protect._method import Promise, Shape, SpanRule, StillVisibleError
 from sfumato.protect._searched import CoveredSpan, FoundFrame, Left, SearchedMethod, SpanLooks
 from sfumato.protect._setting_kinds import OnMissName, OutputCheck
 from sfumato.protect.hide._by_hand import Boxes, ByHand, CoveredBox, Moment, Tracks
@@ -421,8 +421,8 @@ class Hiding(SearchedMethod):
     def to_cover_more(
         self, first: int, stop: int
     ) -> tuple[dict[int, list[people.Box]], dict[int, list[people.TextLine]]]:
-        boxes = {n: each for n, each in self._left.items() if first <= n < stop}
-        return boxes, {n: each for n, each in self._left_text.items() if first <= n < stop}
+        boxes = {n: [*each] for n, each in self._left.items() if first <= n < stop}
+        return boxes, {n: [*each] for n, each in self._left_text.items() if first <= n < stop}
 
     @property
     def _checks_bodies(self) -> bool:

@@ -141,9 +141,7 @@ class DpImage(LatticeMethod):
             f"At this epsilon {used} of {len(spread)} components of the latent are used.",
         ]
 
-    def transform_from(
-        self, first: int, frames: Iterator[Frame], shape: Shape
-    ) -> Iterator[Frame]:
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         stream, lattice = self.randomness.keystream(), self.lattice(shape)
         stream.skip_to(first)
         for frame in frames:

@@ -265,9 +265,7 @@ class VideoDprp(UnitMethod):
         """Whole blocks; what smooths over time would need noisy frames of the neighbouring spans."""
         return None if self.smooth else SpanRule(self.block_length(shape))
 
-    def transform_from(
-        self, first: int, frames: Iterator[Frame], shape: Shape
-    ) -> Iterator[Frame]:
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         timing: list[Frame] = []
         stream, block = self.randomness.keystream(), self.block_length(shape)
         assert first % block == 0, "spans are whole blocks"

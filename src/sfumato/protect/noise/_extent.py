@@ -59,9 +59,7 @@ class UnitMethod(Method):
         return self.transform_from(0, frames, shape)
 
     @abstractmethod
-    def transform_from(
-        self, first: int, frames: Iterator[Frame], shape: Shape
-    ) -> Iterator[Frame]:
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         """The same for a span that begins with frame ``first`` of a recording of this shape."""
 
     def guarantee(self, event: Event, delta: float, accountant: str, **stated: Any) -> Guarantee:

@@ -63,9 +63,7 @@ class LaplaceNoise(LatticeMethod):
         expected = predict_means(shape.height, shape.width, self.b, self.scale(shape))
         return [f"From public priors: {expected}."]
 
-    def transform_from(
-        self, first: int, frames: Iterator[Frame], shape: Shape
-    ) -> Iterator[Frame]:
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         stream = self.randomness.keystream()
         stream.skip_to(first)
         noisy = NoisyBlocks(self.basis(shape), self.lattice(shape), stream)

@@ -78,9 +78,7 @@ class Snow(UnitMethod):
             "people stay recognisable unless p is close to 1."
         ]
 
-    def transform_from(
-        self, first: int, frames: Iterator[Frame], shape: Shape
-    ) -> Iterator[Frame]:
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         stream, threshold = self.randomness.keystream(), threshold_of(self.p)
         stream.skip_to(first)
         for frame in frames:
@@ -161,9 +159,7 @@ class GreyLevelResponse(UnitMethod):
             f"From public priors: {predict_replaced(noise)}.",
         ]
 
-    def transform_from(
-        self, first: int, frames: Iterator[Frame], shape: Shape
-    ) -> Iterator[Frame]:
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         stream, threshold = self.randomness.keystream(), threshold_of(self.noise(shape))
         stream.skip_to(first)
         size = (shape.height, shape.width, CHANNELS)
