@@ -214,6 +214,11 @@ def test_hidden_pictures_are_those_of_one_run(
     assert "private files" in files[1][-1]
 
 
+def test_a_span_whose_people_need_masks_reads_the_frames_around_it() -> None:
+    for settings, frames in (({}, people.MOST_AWAY), ({"region": "faces"}, 0)):
+        assert protect.get("silhouette")(**settings).span_looks.around == frames  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("what", ["boxes", "mask", "text"])
 def test_places_from_a_file_are_those_of_one_run(
     source: Path, monkeypatch: pytest.MonkeyPatch, what: str

@@ -38,7 +38,7 @@ from sfumato.media._sound_files import (
 )
 from sfumato.media._staging import atomic_folder
 from sfumato.media._structure import readable_size
-from sfumato.media._timeline import Stretch, Timeline, TimelineReader, read_stretch
+from sfumato.media._timeline import FrameTimeline, Stretch, TimelineReader, read_stretch
 from sfumato.media._writer import VideoJoiner, VideoWriter
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "Damage",
     "Frame",
     "FrameIndex",
+    "FrameTimeline",
     "Image",
     "LeftOut",
     "MediaError",
@@ -61,7 +62,6 @@ __all__ = [
     "SoundReader",
     "SoundWriter",
     "Stretch",
-    "Timeline",
     "TimelineReader",
     "VideoInfo",
     "VideoJoiner",

@@ -57,7 +57,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class FrameTimeline:
     """A whole recording, read once: its ``info``, and all of its frames."""
 
     info: VideoInfo
@@ -93,9 +93,9 @@ class TimelineReader:
         self._whole = True
 
     @property
-    def timeline(self) -> Timeline:
+    def timeline(self) -> FrameTimeline:
         assert self._whole, "a timeline is known at the end"
-        return Timeline(self.info, Stretch(0, self._pts, self._marks, self.info.time_base))
+        return FrameTimeline(self.info, Stretch(0, self._pts, self._marks, self.info.time_base))
 
 
 def read_stretch(path: str | os.PathLike[str], wanted: Stretch) -> Iterator[Frame]:

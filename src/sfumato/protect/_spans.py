@@ -21,9 +21,9 @@ from sfumato.devices import using
 from sfumato.jobs import Engine, Needs, Part, run_parts
 from sfumato.media import (
     Frame,
+    FrameTimeline,
     Image,
     Stretch,
-    Timeline,
     TimelineReader,
     VideoInfo,
     VideoWriter,
@@ -69,7 +69,7 @@ def require_spans(method: Method, shape: Shape) -> None:
 
 
 @dataclass(frozen=True)
-class _Job:
+class SpanJob:
     """What a worker needs to know beside its span."""
 
     source: Path
@@ -98,9 +98,9 @@ class SpanRun:
     codec: str
     quality: int | None
     suffix: str
-    timeline: Timeline = field(init=False)
+    timeline: FrameTimeline = field(init=False)
     cuts: list[tuple[int, int]] = field(init=False)
-    _turns: list[people.Turn] = field(init=False, default_factory=list)
+    _turns: list[people.LookTurn] = field(init=False, default_factory=list)
     _found: list[Path] = field(init=False, default_factory=list)
     _pieces: dict[int, Part] = field(init=False, default_factory=dict)
     _left: dict[int, Left] = field(init=False, default_factory=dict)
@@ -110,7 +110,7 @@ class SpanRun:
     def searches(self) -> bool:
         return isinstance(self.method, SearchedMethod)
 
-    def read(self, see: Callable[[Frame], None]) -> Timeline:
+    def read(self, see: Callable[[Frame], None]) -> FrameTimeline:
         """Read the recording once; ``see`` is shown every frame."""
         with TimelineReader(self.source) as reader, ExitStack() as stack:
             frames = stack.enter_context(closing(ahead(self._seen(reader, see))))
@@ -136,7 +136,7 @@ class SpanRun:
     def make(self, info: VideoInfo) -> list[tuple[Path, int]]:
         """The pieces with their numbers of frames; what a former try left open is covered."""
         self.spans.engine.prepare(self.place, self.spans.warm, self.spans.needs)
-        job = _Job(
+        job = SpanJob(
             self.source, self.spans.method, dict(self.spans.settings), self.spans.device,
             self.shape, info, self.suffix, self.codec, self.quality,
         )  # fmt: skip
@@ -176,7 +176,7 @@ class SpanRun:
             repeatable=self.spans.repeatable, needs=self.spans.needs, answered=answered,
         )  # fmt: skip
 
-    def _search(self, job: _Job, method: SearchedMethod) -> None:
+    def _search(self, job: SpanJob, method: SearchedMethod) -> None:
         """Looks in spans and text in one piece; then everybody is followed here, from first to last."""
         wanted, whole = method.span_looks, self.timeline.frames
         tasks: list[tuple[Any, ...]] = []
@@ -225,7 +225,7 @@ class SpanRun:
                 f"Expected {len(self.timeline)} frames to be followed, got {came}: nothing was released."
             )
 
-    def _cover(self, job: _Job, method: SearchedMethod) -> None:
+    def _cover(self, job: SpanJob, method: SearchedMethod) -> None:
         """Every span, or those of which a check asked for more."""
         room, whole = method.span_looks.around, self.timeline.frames
         origin = whole.pts[0] * whole.time_base
@@ -261,14 +261,16 @@ class _LookBook:
                     self._places[json.loads(line)[0]] = number, at
                     at += len(line)
 
-    def __call__(self, number: int) -> tuple[people.Turn, list[people.Sighting]] | None:
+    def __call__(self, number: int) -> tuple[people.LookTurn, list[people.Sighting]] | None:
         if number not in self._places:
             return None
         file, at = self._places[number]
         with open(self._files[file], "rb") as lines:
             lines.seek(at)
             _, whom, quarters, found = json.loads(lines.readline())
-        return people.Turn(people.LookFor(whom), tuple(quarters)), people.sightings_of_line(found)
+        return people.LookTurn(people.LookFor(whom), tuple(quarters)), people.sightings_of_line(
+            found
+        )
 
 
 def _told(frames: Iterator[Frame], total: int) -> Iterator[Frame]:
@@ -278,7 +280,7 @@ def _told(frames: Iterator[Frame], total: int) -> Iterator[Frame]:
 
 
 def search_span(
-    folder: Path, what: str, job: _Job, stretch: Stretch, turns: Sequence[people.Turn]
+    folder: Path, what: str, job: SpanJob, stretch: Stretch, turns: Sequence[people.LookTurn]
 ) -> dict[str, Any] | None:
     """In a worker: the looks at the frames of a span, or the text of a whole recording."""
     method = job.made()
@@ -310,14 +312,14 @@ def _search_text(path: Path, frames: Iterator[Frame], every: int) -> dict[str, A
     return stream.status.to_json()
 
 
-def noise_on_span(folder: Path, job: _Job, stretch: Stretch) -> None:
+def noise_on_span(folder: Path, job: SpanJob, stretch: Stretch) -> None:
     """In a worker: whole blocks, each with noise of its own."""
     with using(job.device), closing(ahead(read_stretch(job.source, stretch))) as frames:
         made = job.made().transform_from(stretch.first, frames, job.shape)
         _write(folder, job, made, len(stretch.pts))
 
 
-def cover_span(folder: Path, job: _Job, around: Stretch, found: Path, span: CoveredSpan) -> Left:
+def cover_span(folder: Path, job: SpanJob, around: Stretch, found: Path, span: CoveredSpan) -> Left:
     """In a worker: the frames of a span, masked, covered and written; then what was written is checked."""
     method = job.made()
     assert isinstance(method, SearchedMethod)
@@ -344,7 +346,7 @@ def _with_people(
         yield (frame, found), text
 
 
-def _write(folder: Path, job: _Job, made: Iterator[Frame], count: int) -> Path:
+def _write(folder: Path, job: SpanJob, made: Iterator[Frame], count: int) -> Path:
     """One closed piece; the times of its frames are the driver's to set."""
     piece = folder / f"{_PIECE}{job.suffix}"
     with VideoWriter(piece, job.info, codec=job.codec, quality=job.quality) as writer:
@@ -357,7 +359,7 @@ def _write(folder: Path, job: _Job, made: Iterator[Frame], count: int) -> Path:
     return piece
 
 
-def _pairs(job: _Job, stretch: Stretch, piece: Path) -> Iterator[tuple[Image, Image]]:
+def _pairs(job: SpanJob, stretch: Stretch, piece: Path) -> Iterator[tuple[Image, Image]]:
     with open_video(piece) as outputs:
         for original, output in zip(read_stretch(job.source, stretch), outputs, strict=True):
             yield original.image, output.image

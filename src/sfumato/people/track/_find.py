@@ -42,7 +42,7 @@ class LookFor(Enum):
     NONE, LARGE, ALL, THOROUGH = range(4)
 
 
-class Turn(NamedTuple):
+class LookTurn(NamedTuple):
     """Who is looked for on a frame, and by how many quarters the picture is turned besides."""
 
     whom: LookFor = LookFor.NONE
@@ -54,7 +54,7 @@ class _FrameToSearch(NamedTuple):
 
     number: int
     frame: Frame
-    turn: Turn
+    turn: LookTurn
     cut: bool = False
     alternate: bool = (
         False  # in a large picture, where looks for all and for large people take turns
@@ -62,7 +62,7 @@ class _FrameToSearch(NamedTuple):
 
 
 # The looks that others made already, by the number of the frame: on what turn, and what they found.
-KnownLooks = Callable[[int], "tuple[Turn, list[Sighting]] | None"]
+KnownLooks = Callable[[int], "tuple[LookTurn, list[Sighting]] | None"]
 
 
 class PeopleStream(Iterator[tuple[Frame, People]]):
@@ -150,14 +150,14 @@ class PeopleStream(Iterator[tuple[Frame, People]]):
         return look_at(self._look, at.frame.image, at.turn)
 
 
-def look_at(look: Look, image: Image, turn: Turn) -> list[Sighting]:
+def look_at(look: Look, image: Image, turn: LookTurn) -> list[Sighting]:
     """What one look finds; no other frame plays a part in it."""
     if turn.whom is LookFor.THOROUGH:
         return thorough(look, image)
     return look(image, tiles=turn.whom is LookFor.ALL, turns=turn.quarters)
 
 
-def look_schedule(frames: Iterable[Frame], every: int) -> Iterator[Turn]:
+def look_schedule(frames: Iterable[Frame], every: int) -> Iterator[LookTurn]:
     """The turn of every frame; it follows from the pictures alone, whatever is found on them."""
     return (each.turn for each in _scheduled(frames, every))
 
@@ -171,13 +171,13 @@ def _scheduled(frames: Iterable[Frame], every: int) -> Iterator[_FrameToSearch]:
     seen: Thumbnail | None = None
     for index, (frame, cells, begins, ends) in enumerate(with_shots(frames, every > 1)):
         if not (begins or ends or due(seen, cells, index - looked, every)):
-            yield _FrameToSearch(index, frame, Turn())
+            yield _FrameToSearch(index, frame, LookTurn())
             continue
         alternate = every > 1 and not (begins or ends) and loses_detail(frame.image)
         alone = ends and (begins or not index)
         everybody = LookFor.THOROUGH if alone else LookFor.ALL
         whom = LookFor.LARGE if looks % 2 and alternate else everybody
-        turn = Turn(whom, (IN_TURN[looks % len(IN_TURN)],))
+        turn = LookTurn(whom, (IN_TURN[looks % len(IN_TURN)],))
         yield _FrameToSearch(index, frame, turn, begins, alternate)
         looked, seen, looks = index, cells, looks + 1
 
