@@ -11,7 +11,7 @@ import zlib
 from array import array
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Self
@@ -31,12 +31,17 @@ _SPARSE = 8  # every eighth pixel of every eighth row tells pictures apart
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """The frames from ``first`` on of a recording: the time of each, and its mark."""
+    """The frames from ``first`` on of a recording: the time of each, and its mark.
+
+    ``index`` says where they stand in the file; the number of its own first frame is ``index_first``.
+    """
 
     first: int
     pts: array[int]
     marks: array[int]
     time_base: Fraction
+    index: FrameIndex | None = None
+    index_first: int = 0
 
     @property
     def stop(self) -> int:
@@ -46,7 +51,18 @@ class Stretch:
         """The frames from ``first`` up to ``stop``, as far as there are such."""
         first, stop = max(first, self.first), min(stop, self.stop)
         cut = slice(first - self.first, stop - self.first)
-        return Stretch(first, self.pts[cut], self.marks[cut], self.time_base)
+        part = replace(self, first=first, pts=self.pts[cut], marks=self.marks[cut])
+        return part if self.index is None else part._with_index(self.index)
+
+    def _with_index(self, whole: FrameIndex) -> Stretch:
+        """With the part of the index that reading these frames needs: from the key frame before the one
+        before them, for pictures that are shown before a key frame may come after it."""
+        key = whole.key_before(self.first - self.index_first)
+        begin = whole.key_before(key - 1) if key else 0
+        times = whole.times[begin : self.stop - self.index_first]
+        keys = whole.keys[(whole.keys >= times[0]) & (whole.keys <= times[-1])]
+        index = FrameIndex(int(times.size), times, keys)
+        return replace(self, index=index, index_first=self.index_first + begin)
 
     def frame(self, number: int, image: Image) -> Frame | None:
         """The frame with that number if the picture is its picture."""
@@ -71,7 +87,7 @@ class TimelineReader:
     """Iterates over the frames of a sound video, from its beginning to its end, and notes its timeline."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._reader = open_video(path)
+        self._path, self._reader = Path(path), open_video(path)
         self._pts, self._marks = array("q"), array("L")
         self._whole = False
 
@@ -95,22 +111,25 @@ class TimelineReader:
     @property
     def timeline(self) -> FrameTimeline:
         assert self._whole, "a timeline is known at the end"
-        return FrameTimeline(self.info, Stretch(0, self._pts, self._marks, self.info.time_base))
+        index: FrameIndex | None = FrameIndex.of(self._path)
+        if index is None or not index.by_time or index.count != len(self._pts):
+            index = None  # every span is then read from the beginning
+        frames = Stretch(0, self._pts, self._marks, self.info.time_base, index)
+        return FrameTimeline(self.info, frames)
 
 
 def read_stretch(path: str | os.PathLike[str], wanted: Stretch) -> Iterator[Frame]:
     """The frames of a part of a recording, each proven by its mark to be the one that was read there."""
     number = wanted.first
-    if number:
+    for earlier in (0, 1):
+        # a seek that goes elsewhere, or a key frame that is none after all: from an earlier one
         with suppress(LostFrameError, *DECODING_ERRORS):
-            index = FrameIndex.of(path)
-            if index.by_time and index.count >= wanted.stop:
-                for image in _sought(Path(path), index, number, wanted.stop):
-                    frame = wanted.frame(number, image)
-                    if frame is None:
-                        break  # a file that does not seek as it should
-                    yield frame
-                    number += 1
+            for image in _sought(Path(path), wanted, number, earlier):
+                frame = wanted.frame(number, image)
+                if frame is None:
+                    break
+                yield frame
+                number += 1
     if number == wanted.stop:
         return
     with open_video(path) as reader:
@@ -124,17 +143,24 @@ def read_stretch(path: str | os.PathLike[str], wanted: Stretch) -> Iterator[Fram
     raise _changed()
 
 
-def _sought(path: Path, index: FrameIndex, first: int, stop: int) -> Iterator[Image]:
-    """Pictures from the key frame before ``first`` on."""
+def _sought(path: Path, wanted: Stretch, first: int, earlier: int) -> Iterator[Image]:
+    """Pictures from ``first`` on, decoded from the key frame before it, or from an ``earlier`` one."""
+    index, away = wanted.index, wanted.index_first
+    if not first or index is None or first == wanted.stop:
+        return
+    key = index.key_before(first - away)
+    for _ in range(earlier):
+        if key == 0:
+            return
+        key = index.key_before(key - 1)
     with closing(FrameDecoder(path, index)) as decoder:
-        decoder.seek(index.key_before(first))
+        decoder.seek(key)
         way = None
-        for wanted in range(first, stop):
-            for number, frame in decoder.until(wanted):
-                if number != wanted:
-                    continue
-                way = orientation(frame) if way is None else way
-                yield turn(to_rgb(frame), way)
+        for number in range(first - away, wanted.stop - away):
+            for at, frame in decoder.until(number):
+                if at == number:
+                    way = orientation(frame) if way is None else way
+                    yield turn(to_rgb(frame), way)
 
 
 def _changed() -> MediaError:

@@ -9,7 +9,7 @@ is drawn block by block, and whole blocks are drawn by one worker (R11). A span 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import chain, repeat
@@ -112,26 +112,22 @@ class SpanRun:
 
     def read(self, see: Callable[[Frame], None]) -> FrameTimeline:
         """Read the recording once; ``see`` is shown every frame."""
-        with TimelineReader(self.source) as reader, ExitStack() as stack:
-            frames = stack.enter_context(closing(ahead(self._seen(reader, see))))
-            if isinstance(self.method, SearchedMethod) and self.method.span_looks.searches:
-                self._turns = list(people.look_schedule(frames, self.method.span_looks.every))
-            else:
-                for _ in frames:
-                    pass
+        with TimelineReader(self.source) as reader:
+            expected = reader.info.expected_frames
+            with closing(ahead(_shown(reader, see))) as frames:
+                wanted = self.method.span_looks if isinstance(self.method, SearchedMethod) else None
+                turns: Iterator[people.LookTurn | None] = (None for _ in frames)
+                if wanted is not None and wanted.searches:
+                    turns = people.look_schedule(frames, wanted.every)
+                for number, turn in enumerate(turns, start=1):
+                    self._turns += () if turn is None else (turn,)
+                    tell("reading", number, expected)
             self.timeline = reader.timeline
         rule = self.method.spans(self.shape)
         assert rule is not None, "it was asked for before"
         count = len(self.timeline)
         self.cuts = rule.cuts(count, self.spans.longest(self.timeline.info))
         return self.timeline
-
-    def _seen(self, reader: TimelineReader, see: Callable[[Frame], None]) -> Iterator[Frame]:
-        expected = reader.info.expected_frames
-        for number, frame in enumerate(reader, start=1):
-            see(frame)
-            tell("reading", number, expected)
-            yield frame
 
     def make(self, info: VideoInfo) -> list[tuple[Path, int]]:
         """The pieces with their numbers of frames; what a former try left open is covered."""
@@ -271,6 +267,12 @@ class _LookBook:
         return people.LookTurn(people.LookFor(whom), tuple(quarters)), people.sightings_of_line(
             found
         )
+
+
+def _shown(frames: Iterable[Frame], see: Callable[[Frame], None]) -> Iterator[Frame]:
+    for frame in frames:
+        see(frame)
+        yield frame
 
 
 def _told(frames: Iterator[Frame], total: int) -> Iterator[Frame]:
