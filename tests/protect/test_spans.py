@@ -274,6 +274,28 @@ def test_whoever_the_check_finds_is_covered_by_another_try_of_that_span(
     assert picture[35:39, 27:33].reshape(-1, 3).std(axis=0).max() == 0
 
 
+def test_whoever_the_check_finds_again_is_covered_by_a_third_try(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the place of the first find there are two by then: the span is made a second time again."""
+    Red(monkeypatch)
+    asked: list[int] = []
+
+    def left(self: Any, span: Any, pairs: Any) -> Any:
+        asked.append(span.first)
+        again = asked.count(0)
+        found = [(4, [people.Box(20 * again, 5, 20 * again + 9, 14)])]
+        return (found if span.first == 0 and again < 3 else []), [], []
+
+    monkeypatch.setattr(_hiding.Hiding, "left_in_span", left)
+    out, run = source.with_name("out.mp4"), in_spans("blur", {}, 0.4)
+    protect.release(protect.get("blur")(), source, out, output=LOSSLESS, spans=run)
+    assert asked.count(0) == 3
+    picture = np.frombuffer(pictures(out)[4][1], np.uint8).reshape(HEIGHT, WIDTH, 3)
+    for x in (20, 40):
+        assert picture[8:11, x + 3 : x + 6].reshape(-1, 3).std(axis=0).max() == 0
+
+
 def test_somebody_whom_every_try_leaves_open_stops_the_release(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
