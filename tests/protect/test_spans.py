@@ -20,6 +20,7 @@ from sfumato.media import VideoWriter, open_video
 from sfumato.privacy import Guarantee, read_card
 from sfumato.protect import OutputSettings, ProtectError, Request
 from sfumato.protect import _spans as spans_module
+from sfumato.protect._command import _in_spans
 from sfumato.protect._method import SpanRule
 from sfumato.protect._release import Reading
 from sfumato.protect._spans import InSpans
@@ -419,6 +420,14 @@ def test_what_does_not_go_with_spans_is_refused(source: Path) -> None:
     for wrong in (replace(asked, tolerant=True), replace(asked, exports=preview)):
         with pytest.raises(ProtectError, match="--span"):
             protect.run(wrong, None, lambda said: None)
+
+
+def test_a_recording_that_is_shorter_than_a_span_is_not_cut(source: Path) -> None:
+    settings = NOISE["dprp"]
+    for seconds, cut in ((0.5, True), (600.0, False)):
+        asked = {"seconds": seconds, "engine": "local", "workers": 1, "device": "cpu"}
+        assert (_in_spans(asked, source, "dprp", settings) is not None) == cut
+    assert _in_spans(None, source, "dprp", settings) is None
 
 
 def test_a_folder_does_its_long_recordings_in_spans(

@@ -38,7 +38,13 @@ from sfumato.media._sound_files import (
 )
 from sfumato.media._staging import atomic_folder
 from sfumato.media._structure import readable_size
-from sfumato.media._timeline import FrameTimeline, Stretch, TimelineReader, read_stretch
+from sfumato.media._timeline import (
+    FrameTimeline,
+    Stretch,
+    TimelineReader,
+    read_stretch,
+    stated_seconds,
+)
 from sfumato.media._writer import VideoJoiner, VideoWriter
 
 __all__ = [
@@ -83,6 +89,7 @@ __all__ = [
     "require_sound_name",
     "require_video_name",
     "sound_suffix",
+    "stated_seconds",
     "survey",
     "survey_names",
     "video_suffix",

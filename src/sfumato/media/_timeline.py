@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from sfumato.media._colour import orientation, to_rgb, turn
-from sfumato.media._container import DECODING_ERRORS
+from sfumato.media._container import DECODING_ERRORS, media_streams, open_container
 from sfumato.media._errors import MediaError
 from sfumato.media._frame_index import FrameIndex
 from sfumato.media._info import Frame, Image, VideoInfo
@@ -161,6 +161,15 @@ def _sought(path: Path, wanted: Stretch, first: int, earlier: int) -> Iterator[I
                 if at == number:
                     way = orientation(frame) if way is None else way
                     yield turn(to_rgb(frame), way)
+
+
+def stated_seconds(path: str | os.PathLike[str]) -> Fraction | None:
+    """How long a video is as its header tells, which decodes nothing; None if it does not tell."""
+    with open_container(Path(path), "video") as container:
+        stream = media_streams(container, "video")[0]
+        if stream.duration and stream.time_base:
+            return Fraction(stream.duration * stream.time_base)
+        return Fraction(container.duration, 1_000_000) if container.duration else None
 
 
 def _changed() -> MediaError:

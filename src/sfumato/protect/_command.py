@@ -26,9 +26,9 @@ from sfumato.media import (
     Frame,
     MediaError,
     image_suffix,
-    open_video,
     require_video_name,
     sound_suffix,
+    stated_seconds,
     video_suffix,
 )
 from sfumato.privacy import NoGuarantee, Unit, counted_under, new_run_id, promise_from_json
@@ -300,12 +300,10 @@ def _is_long(source: Path, seconds: float) -> bool:
     if source.suffix.lower() in (*IMAGE_SUFFIXES, *AUDIO_SUFFIXES):
         return False
     try:
-        with open_video(source) as reader:
-            info = reader.info
+        stated = stated_seconds(source)
     except MediaError:
         return False  # whoever works on it says why it cannot be read
-    expected = info.expected_frames
-    return expected is None or expected > seconds * info.rate
+    return stated is None or stated > seconds
 
 
 def _ran_on(used: Mapping[str, str], method: Method) -> list[str]:
