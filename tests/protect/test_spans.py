@@ -194,6 +194,7 @@ HIDING: list[tuple[str, dict[str, Any]]] = [
     ("silhouette", {"start": 0.2, "end": 1.3}),
     ("blur", {"leave_open": (0,)}),
     ("silhouette", {"region": "background", "every": 1}),
+    ("silhouette", {"on_miss": "blank", "every": 3}),
     ("skeleton", {}),
 ]
 
@@ -213,6 +214,21 @@ def test_hidden_pictures_are_those_of_one_run(
     assert cards[0] == cards[1]
     assert files[1][:-1] == files[0]
     assert "private files" in files[1][-1]
+
+
+def test_noise_that_moves_covers_the_pixels_that_one_run_covers(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins anew in every span; where it is does not."""
+    Red(monkeypatch)
+    whole, cut = both(source, "selective", {"check": None, "keep_text": True})
+    shown = [
+        np.array([list(image) for _, image in pictures(p)], np.uint8) for p in (source, whole, cut)
+    ]
+    changed = [(each != shown[0]).reshape(COUNT, -1, 3).any(axis=2) for each in shown[1:]]
+    np.testing.assert_array_equal(changed[0], changed[1])
+    assert changed[1].any()
+    assert not changed[1].all()
 
 
 def test_a_span_whose_people_need_masks_reads_the_frames_around_it() -> None:
