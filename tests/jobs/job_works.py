@@ -45,3 +45,13 @@ def draw_slowly(source: Path, target: Path, settings: dict[str, Any]) -> dict[st
     target.with_name(target.name + ".card.json").write_text("{}")
     own.unlink(missing_ok=True)
     return {"drawn": noise.hex()}
+
+
+def write_part(folder: Path, word: str) -> str:
+    """A part of a recording; those called kill and refuse misbehave after they have written."""
+    (folder / "piece").write_text(word)
+    if word == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if word == "refuse":
+        raise MediaError("Expected something else, got this: change it.")
+    return word.upper()

@@ -27,7 +27,7 @@ from test_folder_jobs import Ledger, sources
 from sfumato.files import sha256
 from sfumato.jobs import JobReport, Needs, choose_engine, run_job
 from sfumato.ledger import Ledger as FileLedger
-from sfumato.media import VideoWriter
+from sfumato.media import VideoWriter, open_video
 from sfumato.privacy import read_card
 
 pytestmark = pytest.mark.cluster
@@ -216,6 +216,37 @@ def test_a_cluster_gives_the_bytes_the_guarantee_and_the_one_entry_of_this_machi
     # one entry for the whole folder, committed, on either engine
     assert [len(each) for each in entries.values()] == [1, 1]
     assert all(each[0].committed for each in entries.values())
+
+
+def test_one_long_recording_in_spans_is_that_of_one_run_with_one_entry(
+    cluster: Any, tmp_path: Path
+) -> None:
+    noise, unit = np.random.default_rng(0), "pixels(4, frames=1)"
+    with VideoWriter(tmp_path / "in.mp4", rate=Fraction(10), size=(64, 48)) as video:
+        for _ in range(47):
+            video.write(noise.integers(0, 256, (48, 64, 3), dtype=np.uint8))
+    for name, words in (("one", ()), ("spans", ("--engine", "ray", "--span", "1"))):
+        book = tmp_path / f"{name}.db"
+        subprocess.run(
+            sfumato("ledger", "create", "films", "--ledger", book, "--owner", "lab", "--epsilon", "9",
+                    "--delta", "1e-5", "--unit", unit, "--relation", "replace"),
+            check=True,
+        )  # fmt: skip
+        subprocess.run(
+            sfumato("protect", tmp_path / "in.mp4", tmp_path / f"{name}.mp4", "--method", "dprp",
+                    "--epsilon", "4", "--unit", unit, "--seed", "7", "--codec", "h264rgb",
+                    "--set", "block=8", *words, "--ledger", book, "--dataset", "films",
+                    "--acknowledge-no-guarantee", "--json"),
+            check=True,
+        )  # fmt: skip
+        (entry,) = FileLedger.open(book).show("films").releases
+        assert entry.committed
+    one, spans = (tmp_path / f"{name}.mp4" for name in ("one", "spans"))
+    assert read_card(one).promise == read_card(spans).promise
+    with open_video(one) as whole, open_video(spans) as cut:
+        for before, after in zip(whole, cut, strict=True):
+            assert before.time == after.time
+            np.testing.assert_array_equal(before.image, after.image)
 
 
 def test_two_drivers_that_race_for_one_budget_do_not_both_get_it(

@@ -147,7 +147,14 @@ def protect(
     tolerant: bool = option(EXPERT, False, help="Read damaged recordings as far as possible."),
     keep_names: bool = option(OUTPUT, False, help="Keep file names (they may identify people)."),
     workers: int | None = option(
-        EXPERT, None, help="Processes for a folder (default: all cores).", min=1, max=1024
+        EXPERT, None, help="Processes for a folder or --span (default: all cores).", min=1, max=1024
+    ),
+    span: float | None = option(
+        EXPERT,
+        None,
+        help="Cut recordings longer than this many seconds and work on all parts at once.",
+        min=1.0,
+        max=86_400.0,
     ),
     *,
     ledger: str | None,
@@ -179,6 +186,7 @@ def protect(
             "quality": quality,
             "tolerant": tolerant,
             "workers": workers,
+            "span": span,
             "keep_names": keep_names,
             "audio": None if audio == "drop" else audio,
             "pairs": pairs,
@@ -258,6 +266,7 @@ def protect(
         names="keep" if keep_names else "random",
         workers=workers,
         engine=engine,
+        span=span,
         device=device or "cpu",
         force=force,
         exports=releases.ReviewExports(preview, export_boxes, export_masks, review),

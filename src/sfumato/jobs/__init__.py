@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from sfumato.jobs._assistant import Assistant
 from sfumato.jobs._choose_engine import choose_engine
-from sfumato.jobs._engine import Answer, Engine, Needs, NodeTally, run_all
+from sfumato.jobs._engine import Answer, Engine, InThisProcess, Needs, NodeTally, run_all
 from sfumato.jobs._items import Item, JobReport, Outcome, Standing, dataset_items
 from sfumato.jobs._manifest import name_list, names_of, note_rewritten
+from sfumato.jobs._parts import Part, run_parts
 from sfumato.jobs._processes import Processes
 from sfumato.jobs._publish import Start
 from sfumato.jobs._queue import JobQueue, QueuedJob
@@ -19,12 +20,14 @@ __all__ = [
     "Answer",
     "Assistant",
     "Engine",
+    "InThisProcess",
     "Item",
     "JobQueue",
     "JobReport",
     "Needs",
     "NodeTally",
     "Outcome",
+    "Part",
     "Processes",
     "QueuedJob",
     "Release",
@@ -41,4 +44,5 @@ __all__ = [
     "note_rewritten",
     "run_all",
     "run_job",
+    "run_parts",
 ]

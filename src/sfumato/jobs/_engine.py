@@ -113,6 +113,31 @@ def lost_sentence(how: str) -> str:
     )
 
 
+class InThisProcess:
+    """The engine that is no other process: one task after the other, here."""
+
+    remote = False
+
+    def prepare(self, folder: Path, warm: Callable[[], Any] | None, needs: Needs) -> None:
+        """Nothing: this process sees what it sees."""
+
+    def nodes(self) -> tuple[NodeTally, ...]:
+        return ()
+
+    def run(
+        self,
+        work: Callable[..., Any],
+        count: int,
+        task: Task,
+        *,
+        timeout: float | None = None,
+        repeatable: bool = False,
+        needs: Needs = Needs(),  # noqa: B008 - frozen
+    ) -> Generator[list[Answer], None, None]:
+        for number in range(count):
+            yield [Answer(number, *attempt(work, task(number, 1)))]
+
+
 class Batch:
     """Answers that came within a moment of each other."""
 

@@ -123,7 +123,7 @@ class Publisher:
             return twin
         try:
             json.dumps(entry.result, allow_nan=False)
-            _require_files(place.root, entry, read=job.engine.remote)
+            require_plain_files(place.root, entry.outputs, read=job.engine.remote)
             if job.guard is not None:
                 job.guard.check(entry.result)
             before = job.manifest.get(item.key)
@@ -167,9 +167,9 @@ def _alike(entry: Published, ready: Sequence[_Ready]) -> bool:
     return bool(({entry.digest, entry.content} - {None}) & known)
 
 
-def _require_files(root: Path, entry: Published, *, read: bool) -> None:
+def require_plain_files(root: Path, outputs: Mapping[str, str], *, read: bool) -> None:
     """What is published lies in the place of its attempt, plain files only, as the worker said."""
-    for name, digest in entry.outputs.items():
+    for name, digest in outputs.items():
         inside = PurePosixPath(name)
         try:
             plain = stat.S_ISREG((root / name).lstat().st_mode)

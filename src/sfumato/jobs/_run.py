@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 from sfumato import __version__
 from sfumato.errors import SfumatoError
 from sfumato.files import OutputExistsError, sha256, staging_folder
-from sfumato.jobs._engine import Engine, Needs
+from sfumato.jobs._engine import Answer, Engine, InThisProcess, Needs, Task
 from sfumato.jobs._items import (
     Item,
     JobReport,
@@ -63,6 +63,7 @@ def run_job(
     warm: Callable[[], Any] | None = None,
     repeatable: bool = False,
     kinds: tuple[str, ...] | None = None,
+    in_turn: Callable[[Path], bool] | None = None,
 ) -> JobReport:
     """Run ``work(source, target, settings)`` on every source, in processes, into ``out_dir``.
 
@@ -84,6 +85,8 @@ def run_job(
     ``engine`` does the work (else ``workers`` processes of this machine). A cluster gives each item
     what it ``needs`` and calls ``warm`` once a node beforehand. ``repeatable`` work, which draws no
     noise, is done again where a worker was lost; other work fails then, and the next run does it.
+    Sources that ``in_turn`` names are worked on by this process, one after the other, when all others
+    are done: for work that gives its own parts to an engine.
     """
     release = Path(out_dir)
     record = Path(manifest) if manifest else name_list(release)
@@ -93,7 +96,7 @@ def run_job(
     )
     job = _Job(
         release, settings, names, suffix, force, resume, work, guard, aside or {},
-        engine or Processes(workers), needs, repeatable,
+        engine or Processes(workers), needs, repeatable, in_turn or (lambda source: False),
     )  # fmt: skip
     job.require_names(items)
     with Manifest(record) as job.manifest:
@@ -134,6 +137,7 @@ class _Job:
     engine: Engine
     needs: Needs
     repeatable: bool
+    in_turn: Callable[[Path], bool]
     repeated: int = 0
     manifest: Manifest = field(init=False)
     staging: Path = field(init=False)
@@ -211,12 +215,7 @@ class _Job:
             return self.work, item.source, place.target, place.root, settings, seen
 
         publisher = Publisher(self)
-        with closing(
-            self.engine.run(
-                _perform, len(todo), task, timeout=timeout,
-                repeatable=self.repeatable, needs=self.needs,
-            )
-        ) as batches:  # fmt: skip
+        with closing(self._answers(items, todo, task, timeout)) as batches:
             for batch in batches:
                 came = [
                     (answer, items[todo[answer.number]], places.pop(answer.number))
@@ -234,6 +233,28 @@ class _Job:
                         bytes_finished=standing.bytes_finished + weights[answer.number],
                     )
                     progress(standing)
+
+    def _answers(
+        self, items: Sequence[Item], todo: Sequence[int], task: Task, timeout: float | None
+    ) -> Generator[list[Answer], None, None]:
+        """Of the engine, then of this process."""
+        apart = bytearray(self.in_turn(items[number].source) for number in todo)
+        engines: tuple[Engine, ...] = (self.engine, InThisProcess())
+        for engine, here in zip(engines, (0, 1), strict=True):
+            own = array("q", (n for n, each in enumerate(apart) if each == here))
+            if not own:
+                continue
+            answers = engine.run(
+                _perform,
+                len(own),
+                _numbered(task, own),
+                timeout=timeout,
+                repeatable=self.repeatable,
+                needs=self.needs,
+            )
+            with closing(answers) as batches:
+                for batch in batches:
+                    yield [replace(answer, number=own[answer.number]) for answer in batch]
 
     def require_names(self, items: Sequence[Item]) -> None:
         """Raise if two kept names would become one, or one cannot stand on a card."""
@@ -376,6 +397,11 @@ def _seen(source: Path) -> tuple[int, int]:
     except OSError:
         return -1, -1
     return found.st_size, found.st_mtime_ns
+
+
+def _numbered(task: Task, numbers: Sequence[int]) -> Task:
+    """The tasks with these numbers, counted from 0."""
+    return lambda number, attempt: task(numbers[number], attempt)
 
 
 class _Sources(Sequence[Path]):

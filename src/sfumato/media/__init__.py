@@ -38,7 +38,14 @@ from sfumato.media._sound_files import (
 )
 from sfumato.media._staging import atomic_folder
 from sfumato.media._structure import readable_size
-from sfumato.media._writer import VideoWriter
+from sfumato.media._timeline import (
+    FrameTimeline,
+    Stretch,
+    TimelineReader,
+    read_stretch,
+    stated_seconds,
+)
+from sfumato.media._writer import VideoJoiner, VideoWriter
 
 __all__ = [
     "AUDIO_NOTE",
@@ -50,6 +57,7 @@ __all__ = [
     "Damage",
     "Frame",
     "FrameIndex",
+    "FrameTimeline",
     "Image",
     "LeftOut",
     "MediaError",
@@ -59,7 +67,10 @@ __all__ = [
     "SoundInfo",
     "SoundReader",
     "SoundWriter",
+    "Stretch",
+    "TimelineReader",
     "VideoInfo",
+    "VideoJoiner",
     "VideoReader",
     "VideoWriter",
     "ahead",
@@ -72,11 +83,13 @@ __all__ = [
     "read_audio",
     "read_frames",
     "read_image",
+    "read_stretch",
     "readable_size",
     "require_image_name",
     "require_sound_name",
     "require_video_name",
     "sound_suffix",
+    "stated_seconds",
     "survey",
     "survey_names",
     "video_suffix",

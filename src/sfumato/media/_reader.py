@@ -108,6 +108,15 @@ class VideoReader:
     def __iter__(self) -> Iterator[Frame]:
         return (self._show(frame) for frame in self._in_order())
 
+    def frames_from(self, first: int) -> Iterator[Frame]:
+        """The frames from number ``first`` on; those before are decoded and not converted."""
+        for number, frame in enumerate(self._in_order()):
+            if number >= first:
+                yield self._show(frame)
+            else:
+                self._require_size(frame)
+                self._clock.stamp(frame)
+
     def pictures_at(self, places: Collection[int]) -> tuple[dict[int, Image], int]:
         """The pictures at ``places``, and how many there are in all.
 

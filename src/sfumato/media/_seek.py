@@ -37,11 +37,11 @@ _NEAR = 16  # frames before a wanted one that are kept: stepping back must not d
 _FAR = 1 << 30
 
 
-class _LostError(Exception):
+class LostFrameError(Exception):
     """A decoder did not come by the wanted frame."""
 
 
-class _Decoder:
+class FrameDecoder:
     """One decoder on its way forward; ``at`` is the number of the frame that it gave last."""
 
     def __init__(self, path: Path, index: FrameIndex) -> None:
@@ -73,20 +73,20 @@ class _Decoder:
             while not self._ready:
                 packet = next(self._packets, None)
                 if packet is None:
-                    raise _LostError
+                    raise LostFrameError
                 needed = packet.pts is None or packet.pts >= full
                 self._stream.codec_context.skip_frame = "DEFAULT" if needed else "NONREF"
                 self._ready = list(packet.decode())
             frame = self._ready.pop(0)
             number = int(np.searchsorted(times, _FAR << 31 if frame.pts is None else frame.pts))
             if number >= times.size or times[number] != frame.pts or number <= self.at < self.start:
-                raise _LostError
+                raise LostFrameError
             if number < self.start or frame.is_corrupt:
                 continue  # it leans on pictures before the key frame
             self.at = number
             yield number, frame
         if self.at != wanted:
-            raise _LostError
+            raise LostFrameError
 
 
 class _Counter:
@@ -132,7 +132,7 @@ class SeekableVideo:
             self.info: VideoInfo = video.info
         self.index = index or FrameIndex.of(path, tolerant=tolerant)
         self._by_time = self.index.by_time
-        self._decoders: list[_Decoder] = []
+        self._decoders: list[FrameDecoder] = []
         self._counter: _Counter | None = None
         self._cache: OrderedDict[int, Any] = OrderedDict()
         self._lock = threading.Lock()
@@ -178,7 +178,7 @@ class SeekableVideo:
             key = self.index.key_before(number)
             while True:
                 # a key frame that is none after all, or a seek that goes elsewhere: from an earlier one
-                with suppress(_LostError, *DECODING_ERRORS):
+                with suppress(LostFrameError, *DECODING_ERRORS):
                     self._decode(number, key)
                     return
                 self._forget()
@@ -203,7 +203,7 @@ class SeekableVideo:
             decoder = (
                 self._decoders.pop(0)
                 if len(self._decoders) >= _DECODERS
-                else _Decoder(self._path, self.index)
+                else FrameDecoder(self._path, self.index)
             )
             decoder.seek(key)
         self._decoders.append(decoder)  # used last, given up last

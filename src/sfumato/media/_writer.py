@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +19,13 @@ from sfumato.files import atomic_output
 from sfumato.media._clock import on_grid
 from sfumato.media._codecs import choose
 from sfumato.media._colour import colour_matrix
-from sfumato.media._container import DECODING_ERRORS, cause, max_pixels
+from sfumato.media._container import (
+    DECODING_ERRORS,
+    cause,
+    max_pixels,
+    media_streams,
+    open_container,
+)
 from sfumato.media._errors import MediaError
 from sfumato.media._info import Image, VideoInfo
 from sfumato.media._sound import SoundChanges, SoundTrack
@@ -115,6 +122,14 @@ class VideoWriter:
         self._last = pts
         self.frames_written += 1
 
+    def require_times(self, times: Iterable[int | Fraction | None]) -> None:
+        """Raise unless frames can be written with these times; for who writes them later."""
+        try:
+            for when in times:
+                self._last = self._ticks(when)
+        finally:
+            self._last = None
+
     def _open(self, stack: ExitStack) -> None:
         suffix = self._path.suffix.lower()
         self._container = av.open(
@@ -134,10 +149,11 @@ class VideoWriter:
             )
         self._container.start_encoding()
         self._filter = None
-        if self._codec.drop_units:
-            self._filter = av.bitstream.BitStreamFilterContext(
-                self._codec.drop_units, self._stream, self._stream
-            )
+        if units := self._drop_units():
+            self._filter = av.bitstream.BitStreamFilterContext(units, self._stream, self._stream)
+
+    def _drop_units(self) -> str:
+        return self._codec.drop_units
 
     def _abandon(self) -> None:
         """Close after an error, whose report matters more than what closing may add to it."""
@@ -230,16 +246,19 @@ class VideoWriter:
         if not self.frames_written:
             raise MediaError("Expected at least one frame to write, got none: no file was made.")
         try:
-            self._mux(self._stream.encode(None))
-            if self._filter:
-                for packet in self._filter.filter(None):
-                    packet.stream = self._stream
-                    self._container.mux(packet)
+            self._flush()
             if self._sound:
                 self._sound.copy_until(None)
             self._container.close()
         except DECODING_ERRORS as error:
             raise self._refused(error) from None
+
+    def _flush(self) -> None:
+        self._mux(self._stream.encode(None))
+        if self._filter:
+            for packet in self._filter.filter(None):
+                packet.stream = self._stream
+                self._container.mux(packet)
 
     def _refused(self, error: BaseException) -> MediaError:
         return MediaError(
@@ -247,6 +266,93 @@ class VideoWriter:
             f"frames into {self._path.suffix}, got {cause(error)!r}: check the output folder and "
             "its free space, or try another codec or size."
         )
+
+
+class VideoJoiner(VideoWriter):
+    """Joins closed pieces that a ``VideoWriter`` of the same settings wrote, without coding them again.
+
+    ``pieces`` are the files in their order with the times of their frames, as ``write`` takes them. Frames
+    are shown as they are in the pieces, for each begins with a key frame of its own; a piece with other
+    parameters or another number of frames is refused.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        info: VideoInfo,
+        pieces: Sequence[tuple[Path, Sequence[int | None]]],
+        **settings: Any,
+    ) -> None:
+        super().__init__(path, info, **settings)
+        self._pieces = pieces
+
+    def join(self, joined: Callable[[int], None] = lambda frames: None) -> None:
+        """Write all pieces; ``joined`` hears how many frames there are so far."""
+        for path, times in self._pieces:
+            try:
+                self._append(path, times)
+            except DECODING_ERRORS as error:
+                raise self._refused(error) from None
+            joined(self.frames_written)
+
+    def _append(self, path: Path, times: Sequence[int | None]) -> None:
+        came = 0
+        with open_container(path, "video") as piece:
+            stream = media_streams(piece, "video")[0]
+            self._require_alike(stream)
+            for packet in piece.demux(stream):
+                if not packet.size:
+                    continue
+                if came == len(times) or (not came and not packet.is_keyframe):
+                    raise self._other_piece(f"{came} or more", len(times))
+                pts = self._ticks(times[came])
+                packet.stream = self._stream
+                packet.time_base, packet.duration = self.time_base, self._step
+                packet.pts = packet.dts = pts
+                self._container.mux(packet)
+                if self._sound:
+                    self._sound.copy_until(pts * self.time_base)
+                self._last, came = pts, came + 1
+                self.frames_written += 1
+        if came != len(times):
+            raise self._other_piece(str(came), len(times))
+
+    def _require_alike(self, stream: Any) -> None:
+        """A decoder that was set up for the first piece must show every other one as it is."""
+        if self._parameters != _parameters(stream):
+            raise MediaError(
+                "Expected pieces of one video to have the same parameters, got others: install the same "
+                "version everywhere. Nothing was released."
+            )
+
+    def _other_piece(self, got: str, expected: int) -> MediaError:
+        return MediaError(
+            f"Expected a piece of {expected} frames that begins with a key frame, got one of {got}: "
+            "nothing was released."
+        )
+
+    def _add_stream(self) -> Any:
+        with open_container(self._pieces[0][0], "video") as first:
+            like = media_streams(first, "video")[0]
+            self._parameters = _parameters(like)
+            if self._parameters[1] != self.size:
+                raise self._refused(ValueError("pieces of another size"))
+            stream = self._container.add_stream_from_template(like)
+        stream.time_base = self.time_base
+        stream.codec_context.framerate = self._rate  # Matroska keeps no other
+        return stream
+
+    def _drop_units(self) -> str:
+        return ""  # they are no more in the pieces
+
+    def _flush(self) -> None:
+        """There is no encoder that holds frames back."""
+
+
+def _parameters(stream: Any) -> tuple[Any, ...]:
+    context = stream.codec_context
+    shown = context.format.name if context.format else ""
+    return context.name, (context.width, context.height), shown, bytes(context.extradata or b"")
 
 
 def _layout(

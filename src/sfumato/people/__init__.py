@@ -33,6 +33,12 @@ from sfumato.people._corrections import (
     TrackSpan,
     numbered,
 )
+from sfumato.people._lines import (
+    line_of_people,
+    line_of_sightings,
+    people_of_line,
+    sightings_of_line,
+)
 from sfumato.people._mask_video import MaskVideoWriter, everybody, read_mask_video
 from sfumato.people._person import (
     BRIDGED,
@@ -67,11 +73,24 @@ from sfumato.people.detect._registry import (
     pose_estimator,
     text_detector,
 )
-from sfumato.people.detect._search import search, searchers
+from sfumato.people.detect._search import search, searchers, segmenter
 from sfumato.people.detect._sightings import Look, Sighting
 from sfumato.people.track._batches import in_parallel
-from sfumato.people.track._find import EVERY, LOOKAHEAD, PeopleStream, find, held_back
-from sfumato.people.track._motion import Thumbnail, is_cut, most_between_looks, thumbnail
+from sfumato.people.track._find import (
+    EVERY,
+    LOOKAHEAD,
+    KnownLooks,
+    LookFor,
+    LookTurn,
+    PeopleStream,
+    find,
+    held_back,
+    look_at,
+    look_schedule,
+    with_masks,
+)
+from sfumato.people.track._motion import ShotBounds, most_between_looks
+from sfumato.people.track._moving import MOST_AWAY
 from sfumato.people.track._point import carried, person_at
 from sfumato.people.track._pose_stream import PoseStream, TrackedPoses, place_of_pose, poses
 from sfumato.people.track._status import (
@@ -83,7 +102,7 @@ from sfumato.people.track._status import (
     Review,
     runtime_packages,
 )
-from sfumato.people.track._text_stream import TextStream, find_text, text_lookahead
+from sfumato.people.track._text_stream import TextFound, TextStream, find_text, text_lookahead
 from sfumato.people.track._tracks import MissedPersonError
 
 __all__ = [
@@ -94,6 +113,7 @@ __all__ = [
     "HELD",
     "LEFT_OPEN",
     "LOOKAHEAD",
+    "MOST_AWAY",
     "NOT_COVERED",
     "TEXT",
     "Box",
@@ -104,7 +124,10 @@ __all__ = [
     "DoubtfulSpan",
     "FaceDetector",
     "FaceEmbedder",
+    "KnownLooks",
     "Look",
+    "LookFor",
+    "LookTurn",
     "Mask",
     "MaskVideoWriter",
     "MissedPersonError",
@@ -120,12 +143,13 @@ __all__ = [
     "PoseEstimator",
     "PoseStream",
     "Review",
+    "ShotBounds",
     "Sighting",
     "StaleEditError",
     "TextDetector",
+    "TextFound",
     "TextLine",
     "TextStream",
-    "Thumbnail",
     "TrackSpan",
     "TrackedPoses",
     "add_person_at",
@@ -148,10 +172,14 @@ __all__ = [
     "hull",
     "in_parallel",
     "iou",
-    "is_cut",
+    "line_of_people",
+    "line_of_sightings",
+    "look_at",
     "look_near",
+    "look_schedule",
     "most_between_looks",
     "numbered",
+    "people_of_line",
     "person_at",
     "person_detector",
     "person_segmenter",
@@ -165,13 +193,15 @@ __all__ = [
     "search",
     "search_recording",
     "searchers",
+    "segmenter",
+    "sightings_of_line",
     "suppress",
     "text_detector",
     "text_lookahead",
     "text_mask",
     "threads",
-    "thumbnail",
     "unite",
     "with_legend",
+    "with_masks",
     "write_coco",
 ]

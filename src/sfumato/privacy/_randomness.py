@@ -7,6 +7,7 @@ private" on its card, because whoever knows the seed can subtract the noise.
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -66,14 +67,32 @@ def new_run_id() -> str:
 
 
 class KeyStream:
-    """Random bits by the gigabyte: AES-256 in counter mode under one key."""
+    """Random bits by the gigabyte: AES-256 in counter mode under one key.
 
-    __slots__ = ("_cipher", "_zeros")
+    ``next_part`` gives the parts of it one after the other, each of 2^64 counters of its own, apart from
+    what ``bits`` gives: what is drawn for the n-th piece of a recording is then the same whoever draws for
+    the pieces before it. Parts are only ever passed on the way forward, so that none is drawn twice.
+    """
+
+    __slots__ = ("_cipher", "_key", "_part", "_zeros")
 
     def __init__(self, key: bytes) -> None:
         # a fresh key for every stream, so the counter may start at zero
-        self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        self._key, self._part = key, 0
+        self._cipher = _counting(key, 0)
         self._zeros = b""
+
+    def skip_to(self, part: int) -> None:
+        """Leave out the parts before this one: they are for others to draw."""
+        assert self._part <= part < (1 << 64) - 1, "parts are passed forward"
+        self._part = part
+
+    def next_part(self) -> KeyStream:
+        """A stream of the next part's bits."""
+        stream = KeyStream(self._key)
+        self._part += 1
+        stream._cipher = _counting(self._key, self._part << 64)
+        return stream
 
     def bits(self, size: int) -> bytearray:
         """The next ``size`` random bytes."""
@@ -85,3 +104,7 @@ class KeyStream:
 
     def __reduce__(self) -> str:
         raise TypeError("A source of randomness is not stored: make a fresh one instead.")
+
+
+def _counting(key: bytes, counter: int) -> Any:
+    return Cipher(algorithms.AES(key), modes.CTR(counter.to_bytes(16, "big"))).encryptor()

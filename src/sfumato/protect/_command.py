@@ -28,6 +28,7 @@ from sfumato.media import (
     image_suffix,
     require_video_name,
     sound_suffix,
+    stated_seconds,
     video_suffix,
 )
 from sfumato.privacy import NoGuarantee, Unit, counted_under, new_run_id, promise_from_json
@@ -49,6 +50,7 @@ from sfumato.protect._review_exports import (
     require_preview_folder,
     review_exports,
 )
+from sfumato.protect._spans import InSpans, require_spans
 
 DEFAULT_DELTA = 1e-5
 # Entered with a promise and the random id of the run before any noise is drawn (R20).
@@ -82,6 +84,7 @@ class Request:
     names: Literal["random", "keep"] = "random"
     workers: int | None = None
     engine: str = "local"
+    span: float | None = None
     device: str = "cpu"
     force: bool = False
     exports: ReviewExports = field(default_factory=ReviewExports)
@@ -130,6 +133,7 @@ def dry_run(request: Request, *, shape: Shape = NOMINAL, measure: bool = True) -
     """
     settings, said = with_defaults(request.method, request.settings)
     method = make(request.method, settings)
+    _require_span(request, method)
     promise = promise_of_release(method, request.source, shape, request.output)
     lines = [
         *said,
@@ -190,6 +194,7 @@ def run(request: Request, spend: Spend | None, say: Callable[[str], None]) -> Co
     method = make(request.method, settings)
     if not method.draws_at_random and any(name.rpartition(".")[2] == "seed" for name in settings):
         said.append(f"The seed has no effect: {method.name} draws nothing at random.")
+    _require_span(request, method)
     if request.engine == "local":
         with using(request.device):
             pass  # a device that is not there is said before anything is read; a cluster's nodes look themselves
@@ -197,10 +202,10 @@ def run(request: Request, spend: Spend | None, say: Callable[[str], None]) -> Co
         say(sentence)
     if request.source.is_dir():
         return _folder(request, settings, spend)
-    if request.engine != "local":
+    if request.engine != "local" and request.span is None:
         raise ProtectError(
-            f"Expected a folder for --engine {request.engine}, got one recording: a recording is worked "
-            "on by one node. Protect it without --engine."
+            f"Expected a folder for --engine {request.engine}, got one recording, which is worked on by one "
+            "node: cut it (--span SECONDS), or protect it without --engine."
         )
     return _file(request, settings, spend)
 
@@ -225,6 +230,7 @@ def _file(request: Request, settings: dict[str, Any], spend: Spend | None) -> Co
             spend=None if spend is None else lambda promise: spend(promise, new_run_id()),
             pairs=request.pairs,
             reading=reading,
+            spans=_in_spans(_span_settings(request), request.source, request.method, settings),
         )
     if request.pairs is not None:
         written.words.append(
@@ -239,6 +245,65 @@ def _file(request: Request, settings: dict[str, Any], spend: Spend | None) -> Co
         lines.append(_damaged(request.source.name, reading.damage))
         payload["damage"] = reading.damage
     return CommandResult(payload | written.payload, lines, outputs=[request.target])
+
+
+def _require_span(request: Request, method: Method) -> None:
+    """Raise where a recording cannot be cut as it was asked for; reads nothing of it."""
+    if request.span is None:
+        return
+    require_spans(method, NOMINAL)
+    if request.tolerant:
+        raise ProtectError(
+            "Expected sound recordings where they are cut, got --tolerant with --span: which frame of a "
+            "damaged one is which depends on all before it. Leave one of them out."
+        )
+    if request.exports.wanted:
+        raise ProtectError(
+            "Expected no preview, export or review with --span, got one: make it by a run without --span, "
+            "which gives everybody the same track numbers."
+        )
+
+
+def _span_settings(request: Request) -> dict[str, Any] | None:
+    """What cuts long recordings, as a work is told of it beside its settings."""
+    if request.span is None:
+        return None
+    return {
+        "seconds": request.span,
+        "engine": request.engine,
+        "workers": request.workers,
+        "device": request.device,
+    }
+
+
+def _in_spans(
+    cut: Mapping[str, Any] | None, source: Path, name: str, settings: dict[str, Any]
+) -> InSpans | None:
+    """Who works on the spans of a recording; None where it is too short for two."""
+    if cut is None or not _is_long(source, cut["seconds"]):
+        return None
+    method = make(name, settings)
+    return InSpans(
+        cut["seconds"],
+        choose_engine(cut["engine"], cut["workers"]),
+        name,
+        settings,
+        cut["device"],
+        _needs(method, cut["device"]),
+        partial(get_ready, name, settings, cut["device"]),
+        repeatable=not _draws_noise(method),
+    )
+
+
+def _is_long(source: Path, seconds: float) -> bool:
+    """Whether a recording is longer than a span, as far as its header tells."""
+    if source.suffix.lower() in (*IMAGE_SUFFIXES, *AUDIO_SUFFIXES):
+        return False
+    try:
+        stated = stated_seconds(source)
+    except MediaError:
+        return False  # whoever works on it says why it cannot be read
+    return stated is None or stated > seconds
 
 
 def _ran_on(used: Mapping[str, str], method: Method) -> list[str]:
@@ -298,7 +363,9 @@ def _folder(request: Request, settings: dict[str, Any], spend: Spend | None) -> 
         suffix=_suffix(request),
         kinds=("audio",) if get(request.method.split("+")[0]).medium == "sound" else None,
         guard=None if spend is None else _Reservation(request, settings, spend),
+        in_turn=None if request.span is None else partial(_is_long, seconds=request.span),
         aside={"device": request.device}
+        | {"span": _span_settings(request)}
         | (
             {}
             if previews is None
@@ -426,7 +493,15 @@ def release_item(source: Path, target: Path, settings: dict[str, Any]) -> dict[s
         using(settings.get("device")) as used,
         review_exports(method, exports, source, target, output, force=force) as written,
     ):
-        promise = release(method, source, target, output=output, reading=reading, counted=counted)
+        promise = release(
+            method,
+            source,
+            target,
+            output=output,
+            reading=reading,
+            counted=counted,
+            spans=_in_spans(settings.get("span"), source, settings["method"], settings["settings"]),
+        )
     doubtful = {name: written.payload.get(name) for name in ("doubtful_frames", "look_first")}
     ran_on = _ran_on(used, method)
     return {"promise": promise.to_json(), **asdict(reading), **doubtful, "ran_on": ran_on}

@@ -75,11 +75,12 @@ def check_options(source: Path, method: str, given: Mapping[str, Any]) -> None:
     if works_on_datasets(method):
         kinds.append((f"the method {method}", tuple(given)))
     elif is_sound(source) or get(method.split("+")[0]).medium == "sound":
-        kinds.append(("sound", ("codec", "quality", "tolerant", "pairs")))
+        kinds.append(("sound", ("codec", "quality", "tolerant", "pairs", "span")))
     elif source.suffix.lower() in IMAGE_SUFFIXES and not source.is_dir():
-        kinds.append(("a picture", ("codec", "quality", "audio")))
+        kinds.append(("a picture", ("codec", "quality", "audio", "span")))
     if source.is_file():
-        kinds.append(("one recording instead of a folder", ("workers", "keep_names")))
+        alone = ("keep_names",) if given.get("span") else ("workers", "keep_names")
+        kinds.append(("one recording instead of a folder", alone))
     for what, options in kinds:
         if useless := [name for name in options if given.get(name) not in (None, False)]:
             raise ProtectError(

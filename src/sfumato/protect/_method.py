@@ -43,6 +43,28 @@ class Shape:
     frames: int | None = None
 
 
+@dataclass(frozen=True)
+class SpanRule:
+    """How a long recording may be cut into spans that are worked on apart, with the result of one run.
+
+    Spans begin at multiples of ``block`` frames and leave whole blocks before them; the last two blocks
+    stay together, for they may share their frames (R11).
+    """
+
+    block: int
+    # Whether people are searched for first: such a method is a SearchedMethod.
+    searched: bool = False
+
+    def cuts(self, frames: int, longest: int) -> list[tuple[int, int]]:
+        """First frame and end of each span of a recording: about equal, and none longer than
+        ``longest`` frames by a block or more."""
+        last = (frames // self.block - 1) * self.block  # where the last span may begin
+        wanted = max(1, -(-frames // max(longest, 1)))
+        step = max(1, -(-frames // (wanted * self.block))) * self.block
+        begins = [0, *range(step, last + 1, step)]
+        return list(zip(begins, [*begins[1:], frames], strict=True))
+
+
 class Stream(Iterator[Frame]):
     """Protected frames. The promise is final only when the last frame has been taken."""
 
@@ -212,6 +234,14 @@ class Method(ABC):
     @abstractmethod
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         """Protected frames, as many as came and in their order."""
+
+    def spans(self, shape: Shape) -> SpanRule | None:
+        """How a recording may be worked on in spans; None: only as a whole."""
+        return None
+
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        """Of a method with ``spans``: protected frames of a span that begins with frame ``first``."""
+        raise ProtectError(f"Expected a method that works on spans, got {self.name}.")
 
     def sound(self, source: Path, made: Path) -> tuple[str, str]:
         """Write the protected copy of a sound file; the digest of what was read, and what to say."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from sfumato.media import (
     Frame,
     SoundChanges,
     SoundReader,
+    VideoJoiner,
     VideoWriter,
     open_video,
     read_image,
@@ -53,6 +55,9 @@ from sfumato.protect._method import (
     Shape,
     StillVisibleError,
 )
+
+if TYPE_CHECKING:
+    from sfumato.protect._spans import InSpans, SpanRun
 
 _TRIES = 3
 # R22: what leaves without noise is named. Where a unit is all there is to see, times are not kept.
@@ -143,6 +148,7 @@ def release(
     pairs: BeforeAfterPairs | None = None,
     reading: Reading | None = None,
     counted: dict[str, str] | None = None,
+    spans: InSpans | None = None,
 ) -> Promise:
     """Protect one video or picture file; returns what was promised and is written on the card.
 
@@ -151,7 +157,8 @@ def release(
     after everything that can be known to fail beforehand: names, places, codec, and the whole
     recording, which is read once more for it. ``pairs`` of original and protected frames are set
     aside elsewhere, and the card says so. ``reading`` is filled with what was read. ``counted``
-    is what the card says where others entered the ledger for this and more (a folder).
+    is what the card says where others entered the ledger for this and more (a folder). ``spans`` says who
+    works on the parts of a long video.
     """
     how = output or OutputSettings()
     source, target = Path(source), Path(target)
@@ -163,7 +170,7 @@ def release(
     length = method.needs_length or spend is not None
     shape = shape_of(source, count=length, tolerant=how.tolerant)
     promise = promise_of_release(method, source, shape, how)
-    work = _Work(method, source, shape, how, keeps_times(promise), reading or Reading())
+    work = _Work(method, source, shape, how, keeps_times(promise), reading or Reading(), spans)
     with staging_folder(target) as staging, pairs.kept() if pairs else nullcontext():
         if spend is not None:
             _try_writing(staging, source, target, shape, how)
@@ -171,10 +178,10 @@ def release(
         with (spend or _free)(promise) as held:
             made = staging / target.name
             with using() as used:
-                work.make(made)
+                work.make(made, staging)
                 if isinstance(promise, NoGuarantee):
                     # under a guarantee, whether something is released may not depend on the original
-                    _checked(work, made)
+                    _checked(work, made, staging)
             done = f"A {kind}{' file' * (kind == 'sound')} was protected: {method.summary}."
             done = " ".join([done, *work.said, *method.on_purpose])
             if pairs is not None:
@@ -193,10 +200,12 @@ def release(
                 detectors=tuple(f"{name} on {device}" for name, device in method.detectors_used),
                 # a review is of frames, which sound has none of
                 reviews=None if kind == "sound" else (),
-                temporary_files=method.temporary_files,
+                temporary_files=(*method.temporary_files, *work.temporary_files),
                 versions=_versions(method, is_picture),
             )
             card.write(made)
+        if work.in_spans is not None:
+            shutil.rmtree(work.in_spans.place)
         _publish(staging, target, force)
     return promise
 
@@ -271,19 +280,18 @@ def _try_writing(
             writer.write(grey)
 
 
-def _checked(work: _Work, made: Path) -> None:
+def _checked(work: _Work, made: Path, staging: Path) -> None:
     """Let the method check what it made; it may try again with what it found."""
-    method, source, tolerant = work.method, work.source, work.how.tolerant
     for _ in range(_TRIES - 1):
         try:
-            method.check_output(source, made, tolerant=tolerant)
+            work.check(made)
         except StillVisibleError:
-            for path in (made, *method.sidecars(made)):
+            for path in (made, *work.method.sidecars(made)):
                 path.unlink(missing_ok=True)
-            work.make(made)
+            work.make(made, staging)
         else:
             return
-    method.check_output(source, made, tolerant=tolerant)
+    work.check(made)
 
 
 def _free(promise: Promise) -> AbstractContextManager[object]:
@@ -359,18 +367,80 @@ class _Work:
     how: OutputSettings
     keeps_times: bool
     reading: Reading
+    spans: InSpans | None = None
+    in_spans: SpanRun | None = None  # once the recording was cut
     # what the card says of the sound, and with which settings it was anonymized
     said: tuple[str, ...] = ()
     audio: str = "drop"
     voice: dict[str, Any] = field(default_factory=dict)
 
-    def make(self, made: Path) -> None:
+    def make(self, made: Path, staging: Path) -> None:
         """Write the protected file; what another tool makes is written anew, without metadata."""
+        if self.spans is not None and _kind(self.source) == "video":
+            self._video_in_spans(self.spans, made, staging)
+            return
         copy = {"picture": self._picture, "sound": self._sound, "video": self._video}[
             _kind(self.source)
         ]
         with staging_folder(made) as scratch:
             copy(self.method.opened(self.source, scratch), made)
+
+    @property
+    def temporary_files(self) -> tuple[str, ...]:
+        from sfumato.protect._spans import SEARCH_FILES
+
+        searched = self.in_spans is not None and self.in_spans.searches
+        return (SEARCH_FILES,) if searched else ()
+
+    def check(self, made: Path) -> None:
+        """Raise if somebody can still be found in the output."""
+        if self.in_spans is not None:
+            self.in_spans.check()  # workers looked at what they made
+        else:
+            self.method.check_output(self.source, made, tolerant=self.how.tolerant)
+
+    def _video_in_spans(self, spans: InSpans, made: Path, staging: Path) -> None:
+        from sfumato.protect._spans import SpanRun
+
+        how = self.how
+        if self.in_spans is None:
+            place = staging / "spans"
+            place.mkdir(mode=0o700)
+            self.in_spans = SpanRun(
+                spans,
+                self.method,
+                self.source,
+                self.shape,
+                place,
+                how.codec,
+                how.quality,
+                made.suffix,
+            )
+            digest = hashlib.sha256()
+            with open_video(self.source) as reader:
+                digest.update(f"{reader.info.width}x{reader.info.height}".encode())
+            self.in_spans.read(lambda frame: digest.update(frame.image.data))
+            self.reading.content = digest.hexdigest()
+        run, read = self.in_spans, self.in_spans.timeline
+        info = read.info if self.keeps_times else read.info.on_usual_grid()
+        times: list[int | None] = list(read.frames.pts) if self.keeps_times else [None] * len(read)
+        heard = None if how.audio == "drop" or not info.has_audio else self.source
+        changes = self._sound_of_video(heard is not None, info.has_audio)
+        settings: dict[str, Any] = {"codec": how.codec, "quality": how.quality}
+        VideoWriter(made, info, **settings).require_times(times)
+        pieces, begin = [], 0
+        for path, count in run.make(info):
+            pieces.append((path, times[begin : begin + count]))
+            begin += count
+        with VideoJoiner(
+            made, info, pieces, keep_audio_from=heard, change_audio=changes, **settings
+        ) as joiner:
+            joiner.join(lambda joined: tell("joining", joined, len(read)))
+            if joiner.frames_written != len(read):
+                raise ProtectError(
+                    f"Expected {len(read)} protected frames, got {joiner.frames_written}: nothing was "
+                    "released."
+                )
 
     def _video(self, method: Method, made: Path) -> None:
         how, came, digest = self.how, 0, hashlib.sha256()

@@ -12,7 +12,7 @@ import pytest
 from sfumato.media import Frame, Image
 from sfumato.people import Box, Sighting, find
 from sfumato.people._anatomy import no_joints
-from sfumato.people.track._motion import is_cut, thumbnail
+from sfumato.people.track._motion import ShotBounds, is_cut, thumbnail
 from sfumato.people.track._status import DetectorStatus
 from sfumato.people.track._tracks import PersonTracker
 
@@ -33,6 +33,16 @@ def shots() -> list[Image]:
 def test_another_place_is_a_cut() -> None:
     assert is_cut(thumbnail(place(1)), thumbnail(place(2)))
     assert is_cut(thumbnail(np.zeros((120, 240, 3), np.uint8)), thumbnail(place(2)))
+
+
+def test_what_lies_around_a_frame_ends_with_its_shot() -> None:
+    known = ShotBounds()
+    for image in shots():
+        known.add(image)
+    assert known.around(CUT - 2, 6) == range(CUT - 8, CUT)
+    assert known.around(CUT, 6) == range(CUT, CUT + 7)
+    assert known.around(2, 6) == range(0, 9)
+    assert ShotBounds().around(50, 6) == range(44, 57), "nothing is known: nothing ends"
 
 
 @pytest.mark.parametrize("swing", [2, 12, 24])

@@ -53,14 +53,6 @@ def test_places_come_back_frame_by_frame_as_often_as_asked() -> None:
         assert list(log.faces()) == [place.faces for place in places()]
 
 
-def test_the_frames_of_a_shot_end_where_another_place_is_shown() -> None:
-    log, rooms = DetectionLog(), np.random.default_rng(4).integers(0, 256, (2, 6, 8, 3))
-    for number in range(9):
-        large = np.kron(rooms[int(number >= 4)], np.ones((20, 20, 1)))
-        log.add(large.astype(np.uint8), heads_place((), False, 160, 120))
-    assert [log.shot(number) for number in (0, 3, 4, 8)] == [range(4)] * 2 + [range(4, 9)] * 2
-
-
 def test_a_trail_is_refused_on_another_recording() -> None:
     """The boxes of one recording on another one would leave its faces open."""
     log, frames = followed()

@@ -46,9 +46,8 @@ def searchers(
     ``segment`` does both, one with ``detect`` finds people.
     """
     if detector is None or isinstance(detector, str):
-        names = (detector or SEARCH).split("+")
-        known = detectors()
-        segmenters = [n for n in names if n in known["masks"] and n not in known["people"]]
+        names, known = (detector or SEARCH).split("+"), detectors()
+        segmenters = _for_masks(names, known)
         if segmenters and not masks:
             raise SfumatoError(
                 f"Expected detectors of people or faces, got {segmenters[0]!r}, which makes masks, where "
@@ -65,6 +64,15 @@ def searchers(
         return Look([Pieces(detector)], []), detector.segment if masks else None
     look = detector if isinstance(detector, Look) else Look([detector], [])
     return look, (_segmenter([], offline) if masks and not look.bare else None)
+
+
+def segmenter(detector: str | None = None, *, offline: bool = False) -> Segment:
+    """Who makes masks where these detectors search, without the detectors."""
+    return _segmenter(_for_masks((detector or SEARCH).split("+"), detectors()), offline)
+
+
+def _for_masks(names: list[str], known: dict[str, list[str]]) -> list[str]:
+    return [n for n in names if n in known["masks"] and n not in known["people"]]
 
 
 def search(detector: Any = None, *, offline: bool = False) -> Look:

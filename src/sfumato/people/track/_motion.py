@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -77,6 +78,29 @@ def with_shots(frames: Iterable[Frame], ask_ends: bool) -> Iterator[Shown]:
         held = now
     if held is not None:
         yield held._replace(ends=True)
+
+
+class ShotBounds:
+    """Where the shots of a recording begin; what is known of one frame is no word about another shot."""
+
+    def __init__(self) -> None:
+        self._begin: list[int] = []
+        self._frames = 0
+        self._last: Thumbnail | None = None
+
+    def add(self, image: Image) -> None:
+        """The next frame."""
+        before, self._last = self._last, thumbnail(image)
+        if before is not None and is_cut(before, self._last):
+            self._begin.append(self._frames)
+        self._frames += 1
+
+    def around(self, number: int, reach: int) -> range:
+        """The frames up to ``reach`` away from one, of the same shot as far as shots are known."""
+        after = bisect_right(self._begin, number)
+        begin = self._begin[after - 1] if after else 0
+        end = self._begin[after] if after < len(self._begin) else number + reach + 1
+        return range(max(begin, number - reach), min(end, number + reach + 1))
 
 
 def is_cut(before: Thumbnail, now: Thumbnail) -> bool:

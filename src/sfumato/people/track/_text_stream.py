@@ -48,6 +48,14 @@ class _Look:
     held: list[tuple[TextLine, int]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class TextFound:
+    """What is left of a stream that ran in another process: how it went."""
+
+    status: DetectorStatus
+    review: Review = field(default_factory=Review)
+
+
 class TextStream(Iterator[tuple[Frame, tuple[TextLine, ...]]]):
     """Iterates over (frame, lines of text), ``lookahead`` frames after they came.
 

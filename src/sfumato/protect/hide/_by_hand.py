@@ -146,21 +146,23 @@ class ByHand:
         after = f"from {self.end:g} s on" if self.end is not None else ""
         return " and ".join(each for each in (before, after) if each) or "before 0 s"
 
-    def begin(self) -> ByHandRun:
-        """For one recording, from its first frame to its last."""
-        return ByHandRun(self)
+    def begin(self, first: int = 0, origin: Fraction | None = None) -> ByHandRun:
+        """For one recording, from its first frame to its last; or from another one, where the first one of
+        all is shown at ``origin``."""
+        return ByHandRun(self, first, origin)
 
 
 class ByHandRun:
     """The decisions along one recording; ``finish`` refuses what turned out to mean nothing."""
 
-    def __init__(self, decided: ByHand) -> None:
+    def __init__(self, decided: ByHand, first: int = 0, origin: Fraction | None = None) -> None:
         self._decided = decided
         # as it was typed: 0.08 is two frames of 25 a second, and no bit later
         self._begins = Fraction(repr(decided.start or 0))
         self._ends = math.inf if decided.end is None else Fraction(repr(decided.end))
-        self._frames = self._inside = 0
-        self._origin: Fraction | None = None
+        self._first = self._frames = first
+        self._inside = 0
+        self._origin = origin
         self._seen: set[int] = set()
 
     def works_on(self, frame: Frame) -> bool:
@@ -197,7 +199,7 @@ class ByHandRun:
         return people.People([*covered, *marked, *boxes], covered.number, covered.blank)
 
     def _check_size(self, height: int, width: int) -> None:
-        if self._frames:
+        if self._frames > self._first:
             return
         for each in self._decided.cover:
             if each.box.x1 > width or each.box.y1 > height:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 import tempfile
 import zlib
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -77,8 +76,6 @@ class DetectionLog:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the log
         self.frames = 0
         self._first: int | None = None
-        self._cells: people.Thumbnail | None = None
-        self._shots: list[int] = [0]  # the frames with which they begin
 
     def add(self, image: Image, place: Place) -> None:
         """The next frame and what was found on it."""
@@ -88,9 +85,6 @@ class DetectionLog:
             mask = zlib.compress(np.packbits(place.mask).tobytes(), 1)
         mark = _mark(image)
         self._first = mark if self._first is None else self._first
-        before, self._cells = self._cells, people.thumbnail(image)
-        if before is not None and people.is_cut(before, self._cells):
-            self._shots.append(self.frames)
         counts = (_UNKNOWN if each is None else len(each) for each in (boxes, faces))
         by_hand = place.by_hand, place.open_heads, place.open_bodies
         flags = place.blank, place.square, place.as_it_is
@@ -103,12 +97,6 @@ class DetectionLog:
             self._file.write(_LINE.pack(*line.corners.ravel(), line.score))
         self._file.write(mask)
         self.frames += 1
-
-    def shot(self, number: int) -> range:
-        """The frames of the shot that frame ``number`` is in."""
-        after = bisect_right(self._shots, number)
-        end = self._shots[after] if after < len(self._shots) else self.frames
-        return range(self._shots[after - 1], end)
 
     def begins_with(self, image: Image) -> bool:
         """Whether this is the first frame of the recording that the log was made of."""

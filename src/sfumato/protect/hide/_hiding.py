@@ -17,14 +17,16 @@ from pydantic import Field
 from sfumato import people
 from sfumato.media import Frame, Image, ahead
 from sfumato.privacy import NoGuarantee
-from sfumato.protect._method import Method, Promise, Shape, StillVisibleError
+from sfumato.protect._method import Promise, Shape, SpanRule, StillVisibleError
+from sfumato.protect._searched import CoveredSpan, FoundFrame, Left, SearchedMethod, SpanLooks
 from sfumato.protect._setting_kinds import OnMissName, OutputCheck
 from sfumato.protect.hide._by_hand import Boxes, ByHand, CoveredBox, Moment, Tracks
 from sfumato.protect.hide._detection_log import DetectionLog
 from sfumato.protect.hide._open_on_purpose import not_on_purpose, text_inside
-from sfumato.protect.hide._output_check import Check, what_is_left
+from sfumato.protect.hide._output_check import Check, left_in, what_is_left
 from sfumato.protect.hide._region import (
     MOST_EVERY,
+    TEXT_EVERY,
     Filter,
     Place,
     Region,
@@ -49,7 +51,7 @@ _ONE_PLACE = 0.1  # of the union of two places that they share
 _AHEAD = 4
 
 
-class Hiding(Method):
+class Hiding(SearchedMethod):
     """Covers a region of every frame and leaves the rest as it is. Guarantee: none.
 
     Every covered frame is searched by a second detector (``check``); what it still finds is filled
@@ -117,6 +119,7 @@ class Hiding(Method):
         self._body_checked_by: tuple[tuple[str, str], ...] = ()
         self._left: dict[int, list[people.Box]] = {}
         self._left_text: dict[int, list[people.TextLine]] = {}
+        self._shots = people.ShotBounds()
         self._known = False
 
     @property
@@ -225,26 +228,32 @@ class Hiding(Method):
         """What covers the places of one recording, frame by frame; may write into the picture."""
 
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
-        cover = self.make_filter(shape)
-        second = self._check_detector if self._checked else None
         # decoded in one thread, searched in another, covered and checked in this one; both
         # threads have ended when this does, before anybody closes the recording they read
         with (
             closing(ahead(frames, _AHEAD)) as decoded,
             closing(ahead(self._find(decoded), _AHEAD)) as found,
         ):
-            for number, (frame, place) in enumerate(found):
-                shown = cover(frame.image.copy(), place)
-                if place.blank:
-                    shown = np.full_like(frame.image, BLANK)
-                else:
-                    again = () if place.as_it_is else self._left.get(number, ())
-                    filled = list(again)
-                    _fill(shown, filled)
-                    if second is not None and not place.as_it_is:
-                        _fill_residual_faces(shown, frame.image, place, second, filled)
-                    _fill_text(shown, (*place.text, *self._text_again(frame, number)))
-                yield replace(frame, image=shown)
+            yield from self._covered(found, 0, shape)
+
+    def _covered(
+        self, found: Iterable[tuple[Frame, Place]], first: int, shape: Shape
+    ) -> Iterator[Frame]:
+        """Frames with their places, the first of which has the number ``first``, covered and checked."""
+        cover = self.make_filter(shape)
+        second = self._check_detector if self._checked else None
+        for number, (frame, place) in enumerate(found, first):
+            shown = cover(frame.image.copy(), place)
+            if place.blank:
+                shown = np.full_like(frame.image, BLANK)
+            else:
+                again = () if place.as_it_is else self._left.get(number, ())
+                filled = list(again)
+                _fill(shown, filled)
+                if second is not None and not place.as_it_is:
+                    _fill_residual_faces(shown, frame.image, place, second, filled)
+                _fill_text(shown, (*place.text, *self._text_again(frame, number)))
+            yield replace(frame, image=shown)
 
     def _text_again(self, frame: Frame, number: int) -> list[people.TextLine]:
         """Around text that the check found, every frame is looked at."""
@@ -258,7 +267,7 @@ class Hiding(Method):
         people, for beside them it found the faces.
         """
         self.detection_log, self._known = log, True
-        self._left, self._left_text = {}, {}
+        self._left, self._left_text, self._shots = {}, {}, people.ShotBounds()
 
     def places(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, Place]]:
         """The frames of the recording that was searched last, with what is covered on them."""
@@ -277,7 +286,13 @@ class Hiding(Method):
             yield from self.places(frames)
             return
         self.detection_log, self._left, self._left_text = DetectionLog(), {}, {}
-        for frame, place in self.region.find(frames):
+        self._shots = people.ShotBounds()
+        for frame, place in self._logged(self.region.find(frames)):
+            self._shots.add(frame.image)
+            yield frame, place
+
+    def _logged(self, found: Iterable[tuple[Frame, Place]]) -> Iterator[tuple[Frame, Place]]:
+        for frame, place in found:
             if self._checked or self._checks_text:
                 self.detection_log.add(frame.image, place)
             yield frame, place
@@ -305,6 +320,13 @@ class Hiding(Method):
 
     def check_output(self, source: Path, made: Path, *, tolerant: bool = False) -> None:
         """Search the output for faces and people with other detectors, and for text once more."""
+        if not (checks := self._output_checks()):
+            return
+        known = self.detection_log.faces() if self._checked else ()
+        found = what_is_left(source, made, list(checks.values()), known, tolerant=tolerant)
+        self.cover_more(self._not_on_purpose(dict(zip(checks, found, strict=True)), 0))
+
+    def _output_checks(self) -> dict[str, Check]:
         checks: dict[str, Check] = {}
         if self._checked:
             first = self.region.detector if self.region.kind == "faces" else None
@@ -314,26 +336,29 @@ class Hiding(Method):
         if self._checks_text:
             checks["text"] = open_text(self._text_detector)
             self._text_checked = True
-        if not checks:
-            return
-        known = self.detection_log.faces() if self._checked else ()
-        found = what_is_left(source, made, list(checks.values()), known, tolerant=tolerant)
-        left = dict(zip(checks, found, strict=True))
+        return checks
+
+    def _not_on_purpose(self, left: dict[str, Any], first: int) -> Left:
         faces, bodies, text = (left.get(what, []) for what in ("face", "person", "text"))
         if self.region.by_hand:
             open_places = self.detection_log.open_places
-            faces, bodies = not_on_purpose(open_places(), faces, bodies)
-            text = text_inside(open_places(), text)
+            faces, bodies = not_on_purpose(open_places(), faces, bodies, first)
+            text = text_inside(open_places(), text, first)
+        return faces, bodies, text
+
+    def cover_more(self, left: Left) -> None:
+        """Raise if anybody is left, and know from then on where to cover more."""
+        faces, bodies, text = left
         if not faces and not bodies and not text:
             return
         self._known = True
         for places, reach, margin in ((faces, 1, _MARGIN), (bodies, BODY_CHECK_EVERY, 1.0)):
             for number, boxes in places:
                 larger = [box.scale(margin) for box in boxes]
-                for near in self._around(number, reach):
+                for near in self._shots.around(number, reach):
                     self._left.setdefault(near, []).extend(larger)
         for number, lines in text:
-            for near in self._around(number, TEXT_CHECK_EVERY):
+            for near in self._shots.around(number, TEXT_CHECK_EVERY):
                 self._left_text.setdefault(near, []).extend(lines)
         if not faces and not bodies:
             raise StillVisibleError(
@@ -349,10 +374,60 @@ class Hiding(Method):
             "correct the boxes and import them. Nothing was released."
         )
 
-    def _around(self, number: int, reach: int) -> Iterator[int]:
-        """The frames up to ``reach`` away from one, of the same shot."""
-        shot = self.detection_log.shot(number)
-        return (near for near in range(number - reach, number + reach + 1) if near in shot)
+    def spans(self, shape: Shape) -> SpanRule | None:
+        """Anywhere: people are followed through the whole recording, whoever looks for them."""
+        return SpanRule(1, searched=True) if self.region.in_spans else None
+
+    @property
+    def span_looks(self) -> SpanLooks:
+        region = self.region
+        return SpanLooks(
+            region.detector if isinstance(region.detector, str) else None,
+            region.searches,
+            region.every or 1,
+            region.makes_masks,
+            TEXT_EVERY if region.covers_text else 0,
+            people.MOST_AWAY if region.makes_masks else 0,
+        )
+
+    def follow(
+        self,
+        frames: Iterator[Frame],
+        known: people.KnownLooks,
+        text: Iterator[tuple[people.TextLine, ...]],
+        text_stream: people.TextFound | None,
+    ) -> Iterator[FoundFrame]:
+        self._left, self._left_text, self._shots = {}, {}, people.ShotBounds()
+        for (frame, found), lines in self.region.follow(frames, known, text, text_stream):
+            self._shots.add(frame.image)
+            if not self.region.searches:  # who needs their places reads them from the file
+                found = people.People(number=found.number)
+            yield (frame, found), lines
+        self._output_checks()  # who looks at the output is said on the card
+
+    def transform_found(
+        self, span: CoveredSpan, found: Iterator[FoundFrame], shape: Shape
+    ) -> Iterator[Frame]:
+        self.detection_log = DetectionLog()
+        self._left, self._left_text = dict(span.left), dict(span.left_text)
+        if not self.region.searches:
+            found = self.region.from_file(found)
+        places = self.region.places_from(span.first, span.stop, span.origin, found)
+        with closing(ahead(self._logged(places), _AHEAD)) as ready:
+            yield from self._covered(ready, span.first, shape)
+
+    def left_in_span(self, span: CoveredSpan, pairs: Iterator[tuple[Image, Image]]) -> Left:
+        if not (checks := self._output_checks()):
+            return [], [], []
+        known = self.detection_log.faces() if self._checked else ()
+        found = left_in(pairs, list(checks.values()), known, span.first)
+        return self._not_on_purpose(dict(zip(checks, found, strict=True)), span.first)
+
+    def to_cover_more(
+        self, first: int, stop: int
+    ) -> tuple[dict[int, list[people.Box]], dict[int, list[people.TextLine]]]:
+        boxes = {n: [*each] for n, each in self._left.items() if first <= n < stop}
+        return boxes, {n: [*each] for n, each in self._left_text.items() if first <= n < stop}
 
     @property
     def _checks_bodies(self) -> bool:

@@ -15,23 +15,26 @@ IsOpen = Callable[[people.Box, OpenPlace], bool]
 _SAME_BODY, _INSIDE = 0.3, 0.8
 
 
-def not_on_purpose(places: Iterable[OpenPlace], faces: Found, bodies: Found) -> tuple[Found, Found]:
-    """``faces`` and ``bodies`` (frame, boxes) without those who were left open by name.
+def not_on_purpose(
+    places: Iterable[OpenPlace], faces: Found, bodies: Found, first: int = 0
+) -> tuple[Found, Found]:
+    """``faces`` and ``bodies`` (frame, boxes) without those who were left open by name; ``first`` is the
+    number of the frame that the places begin with.
 
     A face that is also one of the covered ones stays: whoever is covered must not be seen, whoever
     stands beside.
     """
     wanted = {number for number, _ in (*faces, *bodies)}
-    known = {number: place for number, place in enumerate(places) if number in wanted}
+    known = {number: place for number, place in enumerate(places, first) if number in wanted}
     return (
         _kept(faces, known, _open_face),
         _kept(bodies, known, _open_body),
     )
 
 
-def text_inside(places: Iterable[OpenPlace], text: FoundText) -> FoundText:
+def text_inside(places: Iterable[OpenPlace], text: FoundText, first: int = 0) -> FoundText:
     """``text`` without what is found on frames that are shown as they are."""
-    shown = {number for number, place in enumerate(places) if place.as_it_is}
+    shown = {number for number, place in enumerate(places, first) if place.as_it_is}
     return [(number, lines) for number, lines in text if number not in shown]
 
 

@@ -26,6 +26,16 @@ def what_is_left(
     tolerant: bool = False,
 ) -> list[list[tuple[int, list[Any]]]]:
     """For every check the frames on which it finds something, and what; several frames at once."""
+    return left_in(_pairs_of(source, made, tolerant), checks, known)
+
+
+def left_in(
+    pairs_of: Iterable[tuple[Image, Image]],
+    checks: Sequence[Check],
+    known: Iterable[Faces] = (),
+    first: int = 0,
+) -> list[list[tuple[int, list[Any]]]]:
+    """The same for pairs of pictures, of which the first has the number ``first``."""
 
     def judged(pair: tuple[int, tuple[tuple[Image, Image], Faces]]) -> list[list[Any]]:
         number, ((original, output), heads) = pair
@@ -33,8 +43,8 @@ def what_is_left(
 
     left: list[list[tuple[int, list[Any]]]] = [[] for _ in checks]
     # the thread that decodes has ended when this does, whatever happens
-    with closing(ahead(_pairs_of(source, made, tolerant))) as pairs:
-        frames = enumerate(zip(pairs, chain(known, repeat(None))))
+    with closing(ahead(pairs_of)) as pairs:
+        frames = enumerate(zip(pairs, chain(known, repeat(None))), first)
         for (number, _), found in people.in_parallel(frames, judged, people.threads()):
             for mine, each in zip(left, found, strict=True):
                 if each:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import tee
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +21,8 @@ from pydantic import Field
 from sfumato import people
 from sfumato.media import IMAGE_SUFFIXES, Frame, Image, read_image
 from sfumato.protect._method import ProtectError
-from sfumato.protect.hide._by_hand import ByHand
+from sfumato.protect._searched import FoundFrame
+from sfumato.protect.hide._by_hand import ByHand, ByHandRun
 from sfumato.settings import FileName, OnlyInPython
 
 Watcher = Callable[[Frame, people.People, people.Mask], None]
@@ -126,7 +128,7 @@ class Region:
         if self.every is None:
             self.every = people.EVERY if named else 1
         self.watchers: list[Watcher] = []
-        self.streams: list[people.PeopleStream | people.TextStream] = []
+        self.streams: list[people.PeopleStream | people.TextStream | people.TextFound] = []
         if self.kind == "mask" and not Path(self.name).is_file():
             raise ProtectError(
                 "Expected the region faces, people, background, text or a mask file that exists, got "
@@ -241,7 +243,13 @@ class Region:
         """Every frame with the pixels to work on, ``lookahead`` frames later."""
         self.streams = []
         decided = self.by_hand.begin()
-        for (frame, found), text in self._with_text(frames):
+        yield from self._places(self._with_text(frames), decided)
+        decided.finish()
+
+    def _places(
+        self, everybody: Iterable[FoundFrame], decided: ByHandRun
+    ) -> Iterator[tuple[Frame, Place]]:
+        for (frame, found), text in everybody:
             inside = decided.works_on(frame)
             covered, left = decided.split(found, inside)
             place = self._place(covered, inside, *frame.image.shape[:2])
@@ -256,11 +264,82 @@ class Region:
                 shown = decided.shown(covered, left, place.mask.shape)
                 watch(frame, shown, place.covered())
             yield frame, place
+
+    @property
+    def searches(self) -> bool:
+        """Whether people are looked for, and not read from a file."""
+        return self.import_boxes is None and self.kind in ("faces", "people", "background")
+
+    @property
+    def makes_masks(self) -> bool:
+        return self.searches and self.kind != "faces"
+
+    @property
+    def in_spans(self) -> bool:
+        """Whether a part of a recording can be worked on by itself: with detectors that another process
+        can make by their names, and without a mask video, which is read from its beginning."""
+        named = self.detector is None or isinstance(self.detector, str)
+        picture = Path(self.name).suffix.lower() in IMAGE_SUFFIXES
+        return named and (self.kind != "mask" or picture)
+
+    def follow(
+        self,
+        frames: Iterable[Frame],
+        known: people.KnownLooks,
+        text: Iterator[tuple[people.TextLine, ...]],
+        text_stream: people.TextFound | None,
+    ) -> Iterator[FoundFrame]:
+        """Everybody on every frame, without masks, from looks that others made: nobody's past is cut off,
+        for this goes from the first frame of the recording to the last."""
+        self.streams = []
+        decided = self.by_hand.begin()
+        everybody = self._stream(frames, known, masks_later=True)
+        if text_stream is not None:
+            self.streams.append(text_stream)
+        for (frame, found), lines in zip(everybody, text, strict=True):
+            decided.split(found, decided.works_on(frame))
+            yield (frame, found), lines
         decided.finish()
 
-    def _with_text(
-        self, frames: Iterable[Frame]
-    ) -> Iterator[tuple[tuple[Frame, people.People], tuple[people.TextLine, ...]]]:
+    def places_from(
+        self,
+        first: int,
+        stop: int,
+        origin: Fraction,
+        found: Iterable[FoundFrame],
+    ) -> Iterator[tuple[Frame, Place]]:
+        """The frames from ``first`` to ``stop`` with their places. ``found`` is what ``follow`` gave for
+        them and for the few frames around them."""
+        lines: dict[int, tuple[people.TextLine, ...]] = {}
+
+        def everybody() -> Iterator[tuple[Frame, people.People]]:
+            for (frame, people_there), text in found:
+                lines[people_there.number] = text
+                yield frame, people_there
+
+        with_masks: Iterator[tuple[Frame, people.People]] = everybody()
+        if self.makes_masks:
+            segment = people.segmenter(self.detector)  # type: ignore[arg-type]  # named
+            with_masks = people.with_masks(with_masks, segment, people.threads())
+        own = (
+            ((frame, found), lines.pop(found.number))
+            for frame, found in with_masks
+            if first <= found.number < stop
+        )
+        yield from self._places(own, self.by_hand.begin(first, origin))
+
+    def from_file(self, found: Iterable[FoundFrame]) -> Iterator[FoundFrame]:
+        """The same frames with those whom a file names."""
+        known = None if self.import_boxes is None else people.read_coco(self.import_boxes).frames
+        mask = _drawn_mask(Path(self.name)) if self.kind == "mask" else None
+        for (frame, there), text in found:
+            if known is not None:
+                there = known[there.number]
+            elif mask is not None:
+                there = people.everybody(mask, there.number)
+            yield (frame, there), text
+
+    def _with_text(self, frames: Iterable[Frame]) -> Iterator[FoundFrame]:
         """Every frame with its people, and its text; both searches hold back the same frames."""
         if not self.covers_text:
             yield from ((found, ()) for found in self._stream(frames))
@@ -283,7 +362,13 @@ class Region:
         around = self.kind == "background" and inside
         return Place(~mask if around else mask, found.blank, faces=faces)
 
-    def _stream(self, frames: Iterable[Frame]) -> Iterator[tuple[Frame, people.People]]:
+    def _stream(
+        self,
+        frames: Iterable[Frame],
+        known: people.KnownLooks | None = None,
+        *,
+        masks_later: bool = False,
+    ) -> Iterator[tuple[Frame, people.People]]:
         if self.kind == "mask":
             return _from_file(frames, Path(self.name))
         if self.kind == "text":
@@ -299,6 +384,8 @@ class Region:
             masks=self.kind != "faces",
             every=self.every or 1,
             policy=self.on_miss,
+            known=known,
+            masks_later=masks_later,
         )
         self.streams.append(stream)
         return stream
@@ -340,7 +427,7 @@ def _from_file(frames: Iterable[Frame], path: Path) -> Iterator[tuple[Frame, peo
     if suffix == ".json":
         yield from people.read_coco(path).people(frames)
     elif suffix in IMAGE_SUFFIXES:
-        mask = np.asarray(read_image(path).max(axis=2) >= 128)
+        mask = _drawn_mask(path)
         for index, frame in enumerate(frames):
             if frame.image.shape[:2] != mask.shape:
                 raise ProtectError(
@@ -350,3 +437,7 @@ def _from_file(frames: Iterable[Frame], path: Path) -> Iterator[tuple[Frame, peo
             yield frame, people.everybody(mask, index)
     else:
         yield from people.read_mask_video(frames, path)
+
+
+def _drawn_mask(path: Path) -> people.Mask:
+    return np.asarray(read_image(path).max(axis=2) >= 128)

@@ -13,13 +13,14 @@ from pydantic import Field
 
 from sfumato import people
 from sfumato.media import Frame
-from sfumato.protect._method import Method, ProtectError, Shape
+from sfumato.protect._method import Method, ProtectError, Shape, SpanRule
+from sfumato.protect._searched import CoveredSpan, FoundFrame, SearchedMethod, SpanLooks
 from sfumato.settings import Named, Seed
 
 _SIZE = r"^[1-9][0-9]{0,3}x[1-9][0-9]{0,3}$"
 
 
-class Skeleton(Method):
+class Skeleton(SearchedMethod):
     """The skeletons of the people on black, and nothing else. Guarantee: none.
 
     No pixel of the recording is shown, but pose, proportions and gait are, which are biometric.
@@ -64,7 +65,34 @@ class Skeleton(Method):
     def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         self._stream = people.find(frames, self.detector, masks=False)
         for frame, found in self._stream:
-            yield replace(frame, image=people.draw_skeletons(np.zeros_like(frame.image), found))
+            yield self._drawn(frame, found)
+
+    def spans(self, shape: Shape) -> SpanRule | None:
+        named = self.detector is None or isinstance(self.detector, str)
+        return SpanRule(1, searched=True) if named else None
+
+    @property
+    def span_looks(self) -> SpanLooks:
+        return SpanLooks(self.detector, every=people.EVERY)
+
+    def follow(
+        self,
+        frames: Iterator[Frame],
+        known: people.KnownLooks,
+        text: Iterator[tuple[people.TextLine, ...]],
+        text_stream: people.TextFound | None,
+    ) -> Iterator[FoundFrame]:
+        self._stream = people.find(frames, self.detector, masks=False, known=known)
+        return zip(self._stream, text)
+
+    def transform_found(
+        self, span: CoveredSpan, found: Iterator[FoundFrame], shape: Shape
+    ) -> Iterator[Frame]:
+        for (frame, everybody), _ in found:
+            yield self._drawn(frame, everybody)
+
+    def _drawn(self, frame: Frame, found: people.People) -> Frame:
+        return replace(frame, image=people.draw_skeletons(np.zeros_like(frame.image), found))
 
 
 class InverseSuperResolution(Method):

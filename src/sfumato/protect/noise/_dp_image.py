@@ -141,10 +141,11 @@ class DpImage(LatticeMethod):
             f"At this epsilon {used} of {len(spread)} components of the latent are used.",
         ]
 
-    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         stream, lattice = self.randomness.keystream(), self.lattice(shape)
+        stream.skip_to(first)
         for frame in frames:
-            released = self.noised(frame.image, lattice, stream)
+            released = self.noised(frame.image, lattice, stream.next_part())
             code = self.estimated(lattice.values(released), lattice.scale)
             yield replace(frame, image=self.latent.decode(code, shape.height, shape.width))
 

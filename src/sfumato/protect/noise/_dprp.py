@@ -19,7 +19,7 @@ from sfumato.privacy import (
     calibrate_gaussian,
     format_epsilon,
 )
-from sfumato.protect._method import Promise, ProtectError, Shape
+from sfumato.protect._method import Promise, ProtectError, Shape, SpanRule
 from sfumato.protect._setting_kinds import Delta, Epsilon, FrameCount
 from sfumato.protect.noise._bases import CHANNELS, Basis, Dct3, reach_of
 from sfumato.protect.noise._dprp_published import Coefficients, published_k, published_noise
@@ -261,8 +261,15 @@ class VideoDprp(UnitMethod):
             ]
         return said
 
-    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+    def spans(self, shape: Shape) -> SpanRule | None:
+        """Whole blocks; what smooths over time would need noisy frames of the neighbouring spans."""
+        return None if self.smooth else SpanRule(self.block_length(shape))
+
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         timing: list[Frame] = []
+        stream, block = self.randomness.keystream(), self.block_length(shape)
+        assert first % block == 0, "spans are whole blocks"
+        stream.skip_to(first // block)
 
         def pictures() -> Iterator[Any]:
             for frame in frames:
@@ -273,7 +280,7 @@ class VideoDprp(UnitMethod):
         noisy = NoisyBlocks(
             basis=self.basis(shape),
             lattice=self.lattice(shape),
-            stream=self.randomness.keystream(),
+            stream=stream,
             shrink=self._shrinks,
             shorter=lambda length: (self.basis(shape, length), self.lattice(shape, length)),
         )

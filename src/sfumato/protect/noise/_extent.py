@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from sfumato.media import Frame
 from sfumato.privacy import (
     DRAWN_EXACTLY,
     Card,
@@ -15,7 +17,7 @@ from sfumato.privacy import (
     UnitError,
     UnitKind,
 )
-from sfumato.protect._method import Method, ProtectError, Shape
+from sfumato.protect._method import Method, ProtectError, Shape, SpanRule
 from sfumato.protect._setting_kinds import RelationName, UnitName
 from sfumato.protect.noise._lattice import Lattice, Reach
 from sfumato.settings import Seed
@@ -48,6 +50,17 @@ class UnitMethod(Method):
                 "One released recording is there for all to see, so it cannot be added or removed: "
                 "expected relation replace or zero-out, got add-remove."
             )
+
+    def spans(self, shape: Shape) -> SpanRule | None:
+        """Every frame has noise of its own."""
+        return SpanRule(1)
+
+    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        return self.transform_from(0, frames, shape)
+
+    @abstractmethod
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        """The same for a span that begins with frame ``first`` of a recording of this shape."""
 
     def guarantee(self, event: Event, delta: float, accountant: str, **stated: Any) -> Guarantee:
         """What the noise of one release proves; ``stated`` replaces what methods usually state."""

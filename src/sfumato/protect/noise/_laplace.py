@@ -63,8 +63,10 @@ class LaplaceNoise(LatticeMethod):
         expected = predict_means(shape.height, shape.width, self.b, self.scale(shape))
         return [f"From public priors: {expected}."]
 
-    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
-        noisy = NoisyBlocks(self.basis(shape), self.lattice(shape), self.randomness.keystream())
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+        stream = self.randomness.keystream()
+        stream.skip_to(first)
+        noisy = NoisyBlocks(self.basis(shape), self.lattice(shape), stream)
         for frame in frames:
             (picture,) = noisy([frame.image])
             yield replace(frame, image=picture)

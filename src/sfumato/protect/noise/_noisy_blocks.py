@@ -3,7 +3,8 @@
 Everything after the noise is post-processing: shrinkage, smoothing, clipping, rounding. Blocks never
 overlap, so a frame is read into exactly one of them (R11). Where the last block would be short, the
 last two share their frames evenly: blocks depend on the number of frames alone, which is public. A
-block of another length has a basis of its own, and noise made for that basis.
+block of another length has a basis of its own, and noise made for that basis. Every block draws from a part of the
+key stream of its own, so that a recording may be worked on in spans of whole blocks.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class NoisyBlocks:
         for block in even_blocks(pictures, self.basis.block):
             basis, lattice = self._for(len(block))
             block -= GREY
-            released = lattice.noised(basis.analyse(block), self.stream)
+            released = lattice.noised(basis.analyse(block), self.stream.next_part())
             noisy = lattice.values(released)
             if self.shrink:
                 noisy = shrink_bands(noisy, lattice.scale)

@@ -78,10 +78,11 @@ class Snow(UnitMethod):
             "people stay recognisable unless p is close to 1."
         ]
 
-    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         stream, threshold = self.randomness.keystream(), threshold_of(self.p)
+        stream.skip_to(first)
         for frame in frames:
-            covered = coins(threshold, shape.height * shape.width, stream)
+            covered = coins(threshold, shape.height * shape.width, stream.next_part())
             covered = covered.reshape(shape.height, shape.width)
             yield replace(frame, image=np.where(covered[..., None], SNOW_GREY, frame.image))
 
@@ -158,12 +159,14 @@ class GreyLevelResponse(UnitMethod):
             f"From public priors: {predict_replaced(noise)}.",
         ]
 
-    def transform(self, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
+    def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         stream, threshold = self.randomness.keystream(), threshold_of(self.noise(shape))
+        stream.skip_to(first)
         size = (shape.height, shape.width, CHANNELS)
         for frame in frames:
-            replaced = coins(threshold, math.prod(size), stream).reshape(size)
-            drawn = np.frombuffer(stream.bits(math.prod(size)), np.uint8).reshape(size)
+            own = stream.next_part()
+            replaced = coins(threshold, math.prod(size), own).reshape(size)
+            drawn = np.frombuffer(own.bits(math.prod(size)), np.uint8).reshape(size)
             yield replace(frame, image=np.where(replaced, drawn, frame.image))
 
 
