@@ -190,6 +190,31 @@ def test_a_third_of_a_mask_is_believed_of_a_body_with_joints_and_of_no_other() -
     assert not masked(person(STANDING), picture, left_third).mask[right].all()
 
 
+@pytest.mark.parametrize(
+    ("score", "points", "share", "covered"),
+    [(0.2, None, 0.05, False), (0.3, None, 0.05, True), (0.2, STANDING, 0.05, True),
+     (0.2, None, 0.3, True)],
+)  # fmt: skip
+def test_a_large_box_that_all_who_looked_doubt_is_covered_where_the_network_masks_it_alone(
+    score: float, points: Any, share: float, covered: bool
+) -> None:
+    """A parked van; but a score, joints or some of a mask are enough to cover all of somebody."""
+    picture = np.zeros((*SHAPE, 3), np.uint8)
+    one = person(points, box=replace(Box(20, 20, 180, 220), score=score))
+
+    def segment(crop: Any) -> Any:
+        seen = np.zeros(crop.shape[:2])
+        seen[: round(share * len(seen)), len(seen[0]) // 4 :] = 1
+        return seen
+
+    made = masked(one, picture, segment)
+    (again,) = near_ones([made], picture, segment)
+    assert made.mask[100:150, 90:110].all() == again.mask[100:150, 90:110].all() == covered
+    if not covered:
+        assert made.mask.any(), "what the network masks is covered all the same"
+        assert not made.mask[40:].any()
+
+
 def test_somebody_cut_off_by_the_edge_is_covered_up_to_it() -> None:
     picture, corner = np.zeros((*SHAPE, 3), np.uint8), Box(150, 60, 240, 240, 0.5)
     made = masked(person(None, box=corner), picture, lambda crop: np.zeros(crop.shape[:2]))

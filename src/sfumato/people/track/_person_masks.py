@@ -44,6 +44,9 @@ _HEAD_CORE = 0.5  # of a head's sides: the middle, which a mask must hold that i
 _UNSURE_PART, _INSIDE_OTHER, _RIM = 0.35, 0.8, 0.02
 _NEAR = 0.25  # of the picture inside a box: somebody so near is seen in the whole picture
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
+# A van, a street: a box that fills so much of the picture, whose detectors doubt it and that has no joints, is nobody
+# if the network, which knows people near the camera best, masks so little of it.
+_MUCH, _DOUBTED, _NEXT_TO_NOTHING = 0.15, 0.25, 0.12
 
 
 def paint_floor(
@@ -120,6 +123,16 @@ def beyond_edges(box: Box, width: int, height: int) -> Box:
     )
 
 
+def _is_nobody(person: Person, drawn: npt.NDArray[np.uint8], origin: tuple[float, float]) -> bool:
+    """Whether all who looked at somebody so large doubt it; what the network masks is covered all the same."""
+    height, width = person.shape
+    box = person.box.clip(width, height)
+    if box.area < _MUCH * height * width or box.score >= _DOUBTED or person.joints[:, 2].any():
+        return False
+    part = drawn[box.shift(-origin[0], -origin[1]).pixels(drawn.shape[1], drawn.shape[0])]
+    return float(part.mean()) < _NEXT_TO_NOTHING
+
+
 def _least_filled(person: Person, agreed: bool) -> float:
     if has_trunk(person.joints):
         return _FILLED_AGREED if agreed else _FILLED
@@ -151,7 +164,9 @@ def near_ones(people: Sequence[Person], image: Image, segment: Segment) -> list[
     near = [
         one
         for one in people
-        if one.box.clip(width, height).area >= _NEAR * width * height and not one.outlined
+        if one.box.clip(width, height).area >= _NEAR * width * height
+        and not one.outlined
+        and not _is_nobody(one, one.mask.view(np.uint8), (0, 0))
     ]
     if not near:
         return list(people)
@@ -239,6 +254,8 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
     drawn, outlined = np.zeros(shape, np.uint8), False
     if max(person.box.width, person.box.height) >= _SMALLEST:
         drawn |= _network_mask(image, around, segment, rows, columns)
+        if _is_nobody(person, drawn, origin):
+            return replace(person, cut=drawn.view(bool), window=(rows, columns))
         outlined = _outlines(drawn, person, origin)
         room = _OUTSIDE if outlined else _LIMIT
         limit = person.box.grow(room * person.box.width, room * person.box.height)
