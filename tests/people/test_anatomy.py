@@ -215,6 +215,22 @@ def test_a_large_box_that_all_who_looked_doubt_is_covered_where_the_network_mask
         assert not made.mask[40:].any()
 
 
+@pytest.mark.parametrize(("side", "covered"), [(8, True), (60, False)])
+def test_what_a_mask_encloses_is_covered_if_it_is_small(side: int, covered: bool) -> None:
+    def segment(crop: Any) -> Any:
+        seen = np.zeros(crop.shape[:2])
+        seen[5:-5, 5:-5] = 1
+        y, x = (length // 2 for length in seen.shape)
+        seen[y : y + side, x - 20 : x - 20 + side] = 0
+        return seen
+
+    one = person(None, box=Box(20, 20, 180, 220, 0.5))
+    made = masked(one, np.zeros((*SHAPE, 3), np.uint8), segment)
+    hole = made.mask[122:126, 82:86]
+    assert hole.all() == covered
+    assert made.mask[60:100, 40:70].all()
+
+
 def test_somebody_cut_off_by_the_edge_is_covered_up_to_it() -> None:
     picture, corner = np.zeros((*SHAPE, 3), np.uint8), Box(150, 60, 240, 240, 0.5)
     made = masked(person(None, box=corner), picture, lambda crop: np.zeros(crop.shape[:2]))

@@ -43,6 +43,7 @@ _HEAD_CORE = 0.5  # of a head's sides: the middle, which a mask must hold that i
 # score and part of a box of whoever may be a part of somebody else, and the rim, in sides of that one's box
 _UNSURE_PART, _INSIDE_OTHER, _RIM = 0.35, 0.8, 0.02
 _NEAR = 0.25  # of the picture inside a box: somebody so near is seen in the whole picture
+_HOLE = 0.05  # of a mask: what it encloses and is no larger belongs to it
 _SMALLEST = 24  # pixels: the whole box of whoever is smaller is covered
 # A van, a street: a box that fills so much of the picture, whose detectors doubt it and that has no joints, is nobody
 # if the network, which knows people near the camera best, masks so little of it.
@@ -235,6 +236,15 @@ def _with_body(head: Person, image: Image, segment: Segment) -> Person:
     return replace(head, cut=own, window=(slice(0, height), slice(0, width)))
 
 
+def _without_holes(drawn: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The mask with what it encloses: a pattern of clothes is a hole to the network."""
+    _, pieces, stats, _ = cv2.connectedComponentsWithStats(1 - drawn, connectivity=4)
+    holes = np.flatnonzero(stats[:, cv2.CC_STAT_AREA] <= _HOLE * drawn.sum())
+    rim = np.concatenate([pieces[0], pieces[-1], pieces[:, 0], pieces[:, -1]])
+    holes = np.setdiff1d(holes, [0, *rim])  # 0 is the mask itself
+    return drawn | np.isin(pieces, holes).astype(np.uint8) if len(holes) else drawn
+
+
 def masked(person: Person, image: Image, segment: Segment) -> Person:
     """The same person with a mask: network and geometry united, all of the box's ellipse where the
     network sees next to nothing."""
@@ -280,6 +290,7 @@ def masked(person: Person, image: Image, segment: Segment) -> Person:
         place = person.box.grow(1, 1).shift(-origin[0], -origin[1]).pixels(shape[1], shape[0])
         drawn[place] |= whole[place]
         outlined = False
-    person = replace(person, cut=drawn.view(bool), window=(rows, columns), outlined=outlined)
+    cut = _without_holes(drawn).view(bool)
+    person = replace(person, cut=cut, window=(rows, columns), outlined=outlined)
     alone = not person.body and person.box.score >= _SURE_HEAD
     return _with_body(person, image, segment) if alone else person
