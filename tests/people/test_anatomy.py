@@ -226,7 +226,7 @@ def test_what_a_mask_encloses_is_covered_if_it_is_small(side: int, covered: bool
 
     one = person(None, box=Box(20, 20, 180, 220, 0.5))
     made = masked(one, np.zeros((*SHAPE, 3), np.uint8), segment)
-    hole = made.mask[122:126, 82:86]
+    hole = made.mask[124:126, 96:98]
     assert hole.all() == covered
     assert made.mask[60:100, 40:70].all()
 
