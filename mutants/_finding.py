@@ -1,4 +1,4 @@
-"""Mistakes in finding people and in bringing the models for it (301-343)."""
+"""Mistakes in finding people and in bringing the models for it (301-343, 857-866)."""
 
 from __future__ import annotations
 
@@ -435,5 +435,85 @@ MUTANTS = (
             ),
         ),
         (f"{_SIGHTINGS}::test_a_doubtful_head_below_the_chin_of_somebody_near_is_none",),
+    ),
+    Mutant(
+        "861",
+        "looks: what two networks hardly see is believed at once",
+        (
+            Patch(
+                "people/detect/_sightings.py",
+                "both.score >= _AGREED)",
+                "True)",
+            ),
+        ),
+        (
+            f"{_SIGHTINGS}::test_two_networks_that_both_hardly_see_somebody_are_not_believed_at_once",
+        ),
+    ),
+    Mutant(
+        "862",
+        "heads: a head half on that of a body widens nothing",
+        (
+            Patch(
+                "people/detect/_sightings.py",
+                "= replace(near, head=wider)",
+                "= near",
+            ),
+        ),
+        (f"{_SIGHTINGS}::test_a_head_half_on_that_of_a_body_makes_it_wider_and_is_nobody_else",),
+    ),
+    Mutant(
+        "863",
+        "tracks: nobody small and doubtful is bridged",
+        (
+            Patch(
+                "people/track/_tracks.py",
+                "if not doubtful or min(sizes) < large:",
+                "if not doubtful:",
+            ),
+        ),
+        (
+            f"{_TRACKS}::test_somebody_large_and_doubtful_is_not_bridged_over_looks_that_did_not_see_them",
+        ),
+    ),
+    Mutant(
+        "864",
+        "check: whoever a find holds is taken for covered",
+        (
+            Patch(
+                "protect/hide/_residual_people.py",
+                "found.covers(person) >= _HOLDS and _covers(",
+                "found.covers(person) >= _HOLDS or _covers(",
+            ),
+        ),
+        (
+            f"{_OPEN}::test_a_find_that_holds_somebody_who_is_covered_and_the_floor_beside_is_nobody",
+        ),
+    ),
+    Mutant(
+        "865",
+        "masks: a large body with joints that is doubted is left to the network",
+        (
+            Patch(
+                "people/track/_person_masks.py",
+                "or box.score >= _DOUBTED or person.joints[:, 2].any():",
+                "or box.score >= _DOUBTED:",
+            ),
+        ),
+        (
+            f"{_ANATOMY}::test_a_large_box_that_all_who_looked_doubt_is_covered_where_the_network_masks_it_alone",
+        ),
+    ),
+    Mutant(
+        "866",
+        "check: covers around a find go on into the next shot",
+        (
+            Patch(
+                "people/track/_motion.py",
+                "min(end, number + reach + 1))",
+                "number + reach + 1)",
+            ),
+        ),
+        (f"{_CUTS}::test_what_lies_around_a_frame_ends_with_its_shot",),
     ),
 )
