@@ -231,6 +231,23 @@ def test_what_a_mask_encloses_is_covered_if_it_is_small(side: int, covered: bool
     assert made.mask[60:100, 40:70].all()
 
 
+@pytest.mark.parametrize(("score", "outlined"), [(0.6, True), (0.45, False)])
+def test_the_box_of_somebody_sure_may_be_wider_than_the_outline(
+    score: float, outlined: bool
+) -> None:
+    box = Box(20, 20, 220, 220, score)
+
+    def segment(crop: Any) -> Any:
+        """A mask that ends 14 % before the box on its left."""
+        seen = np.zeros(crop.shape[:2])
+        seen[20:220, 48:220] = 1
+        return seen
+
+    one = replace(person(None, box=box), head=Box(80, 25, 160, 120, score))
+    made = masked(one, np.zeros((*SHAPE, 3), np.uint8), segment)
+    assert made.outlined == outlined
+
+
 def test_somebody_cut_off_by_the_edge_is_covered_up_to_it() -> None:
     picture, corner = np.zeros((*SHAPE, 3), np.uint8), Box(150, 60, 240, 240, 0.5)
     made = masked(person(None, box=corner), picture, lambda crop: np.zeros(crop.shape[:2]))

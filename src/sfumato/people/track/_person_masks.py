@@ -37,6 +37,7 @@ _MOST_BODY = 0.6  # of the place for a body: no body fills more
 # The mask of somebody who is outlined: how far outside and inside of the box it may end, in sides of the box; which
 # part of the box it fills at least, with joints and without.
 _OUTSIDE, _INSIDE, _OUTLINED, _OUTLINED_UNSURE = 0.1, 0.12, 0.2, 0.35
+_SURE, _INSIDE_SURE = 0.5, 0.16  # a box of whom detectors are sure may be a little too wide
 _SPECK = 0.05  # of the largest piece of a mask: smaller ones are no part of an outline
 _SOME_PART = 0.45  # of a box: a head as large as that may be anywhere in it
 _HEAD_CORE = 0.5  # of a head's sides: the middle, which a mask must hold that is believed
@@ -93,7 +94,8 @@ def _outlines(drawn: npt.NDArray[np.uint8], person: Person, origin: tuple[float,
     box = person.box.clip(width, height)
     seen = Box(columns.min(), rows.min(), columns.max() + 1, rows.max() + 1).shift(*origin)
     room = box.grow(_OUTSIDE * box.width, _OUTSIDE * box.height)
-    core = box.grow(-_INSIDE * box.width, -_INSIDE * box.height)
+    inside = _INSIDE_SURE if person.box.score >= _SURE else _INSIDE
+    core = box.grow(-inside * box.width, -inside * box.height)
     if seen.covers(core) < 1 or room.covers(seen) < 1:
         return False
     if not person.joints[:, 2].any():
