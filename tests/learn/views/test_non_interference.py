@@ -81,6 +81,16 @@ ROWS: dict[str, Row] = {
         AsIs(),
         PICTURE,
     ),
+    "mobile_sam_trunk": (
+        lambda: nn.Sequential(
+            models.freeze_batchnorm(models.mobile_sam_trunk()),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(320, CLASSES),
+        ),
+        AsIs(),
+        PICTURE,
+    ),
     "efficientnet_lite0": (
         lambda: models.freeze_batchnorm(models.efficientnet_lite0(CLASSES)),
         Pictures(48, 48),

@@ -302,7 +302,8 @@ def test_avatars_keep_the_span_and_the_boxes(two: Path) -> None:
     assert (pictures(out)[4:7, 30:38, 50:58] == 128).all()
     # inside the part, its neighbours may be erased as those of people are
     assert changed(out, two, np.s_[[0, 1, 7, 8, 9], 30:38, 50:58]) == [False] * 5
-    assert changed(out, two, np.s_[:, :8, :]) == [False] * COUNT
+    # two rows above the mask are erased with it, and the rim of one more is mixed
+    assert changed(out, two, np.s_[:, :7, :]) == [False] * COUNT
     assert "shown on purpose as it was recorded" in read_card(out).done
 
 
