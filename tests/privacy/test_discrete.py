@@ -391,3 +391,11 @@ def test_discrete_laplace_costs_exactly_its_move_and_no_more_anywhere(
     for epsilon in np.linspace(0, moved / scale, 40):
         continuous = max(0.0, 1 - math.exp((epsilon - longer) / 2))
         assert discrete_delta(float(epsilon), weights, (moved,)) <= continuous + 1e-12
+
+
+def test_a_part_of_the_key_stream_that_was_passed_is_not_drawn_again() -> None:
+    stream = Randomness(seed=1).keystream()
+    stream.skip_to(3)
+    assert stream.next_part().bits(32) != stream.next_part().bits(32)
+    with pytest.raises(ValueError, match="used up"):
+        stream.skip_to(4)

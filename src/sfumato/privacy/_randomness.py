@@ -84,7 +84,8 @@ class KeyStream:
 
     def skip_to(self, part: int) -> None:
         """Leave out the parts before this one: they are for others to draw."""
-        assert self._part <= part < (1 << 64) - 1, "parts are passed forward"
+        if not self._part <= part < (1 << 64) - 1:  # noise that is drawn twice can be subtracted
+            raise ValueError(f"Expected a part from {self._part} on, got {part}: it is used up.")
         self._part = part
 
     def next_part(self) -> KeyStream:

@@ -225,6 +225,10 @@ def test_somebody_large_and_doubtful_is_not_bridged_over_looks_that_did_not_see_
         assert bridged == list(range(11, 30))
     else:
         assert bridged == [11, 12, 13, 27, 28, 29], "the looks next to a sighting, and two frames"
+        _, tracker = follow(script, every=4)
+        assert any(span.reason == "unsure" for span in tracker.review.spans), "a person is to look"
+        with pytest.raises(MissedPersonError):
+            follow(script, every=4, on_miss=OnMiss.FAIL)
 
 
 def test_faint_finds_continue_a_track_and_never_begin_one() -> None:

@@ -252,7 +252,8 @@ class PersonTracker:
         if seen is not None:
             evidence, place = "+".join(seen.sources), seen
         elif track.first < index < track.last:
-            if self._is_guess(track, index):
+            if self.on_miss is OnMiss.HOLD and self._is_guess(track, index):
+                self.review.note(index, "unsure", track.number)
                 return None
             evidence, place = BRIDGED, _between(track, index)
         else:

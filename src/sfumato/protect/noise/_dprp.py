@@ -268,7 +268,8 @@ class VideoDprp(UnitMethod):
     def transform_from(self, first: int, frames: Iterator[Frame], shape: Shape) -> Iterator[Frame]:
         timing: list[Frame] = []
         stream, block = self.randomness.keystream(), self.block_length(shape)
-        assert first % block == 0, "spans are whole blocks"
+        if first % block:
+            raise ProtectError(f"Expected a span of whole blocks of {block}, got one from {first}.")
         stream.skip_to(first // block)
 
         def pictures() -> Iterator[Any]:
